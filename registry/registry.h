@@ -1,0 +1,142 @@
+/*
+ * The registry: which bytes of device memory are read-only, and under which handle.
+ *
+ * Addresses are device addresses (uint64_t). A range is half-open, [start, end), and one byte is the
+ * granularity. Ranges may nest, overlap and repeat. libc only: no CUDA header, no environment, no dlopen.
+ *
+ * Reading never takes a lock: registry_empty(), registry_may_hit(), registry_overlaps(),
+ * registry_stab() and registry_nearest() are wait-free of other readers and of writers that do not
+ * run at the same instant (README.md says how, and how memory is reclaimed). Writing
+ * (registry_insert(), registry_remove()) takes the registry's own mutex, for about a microsecond.
+ */
+#ifndef CUCONST_REGISTRY_REGISTRY_H
+#define CUCONST_REGISTRY_REGISTRY_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Names one protection. Never 0; never used again after registry_remove(), so a stale handle is found. */
+typedef uint64_t registry_handle;
+
+/* Where a protection was asked for. Strings are owned by whoever holds the struct. */
+struct registry_site {
+	const char *file;     /* NULL when unknown */
+	const char *function; /* NULL when unknown */
+	int line;             /* 0 when unknown */
+};
+
+/* What the registry needs from outside; every member may be NULL. Called with no registry lock held. */
+struct registry_hooks {
+	/* The last reference to a removed range has gone: free what `attachment` owns. Any thread. */
+	void (*release)(void *attachment);
+};
+
+/*
+ * One protected range. Everything but the counters and `attachment` is fixed from insertion until
+ * the last reference is given back, so a reference may be read without a lock.
+ */
+struct range {
+	uint64_t start, end; /* half-open, device addresses, end > start */
+	registry_handle handle;
+	uint32_t flags;            /* the caller's; the registry does not look */
+	const char *label;         /* never NULL; owned by the range */
+	const char *owner;         /* glob of the owner library's name, or NULL: nobody is exempt */
+	struct registry_site site; /* strings owned by the range */
+	void *attachment;          /* the caller's, e.g. the range's baseline; see registry_hooks.release */
+	_Atomic uint64_t checks;   /* launches and calls that were judged against this range */
+	_Atomic uint64_t violations;
+	_Atomic uint64_t passed; /* writes by the owner, or allowed ones */
+	_Atomic bool removed;    /* set by registry_remove(): a check in flight may still hold a reference */
+};
+
+/* What registry_insert() copies. */
+struct registry_spec {
+	uint64_t start, end;
+	uint32_t flags;
+	const char *label; /* NULL means "" */
+	const char *owner; /* NULL: no owner */
+	struct registry_site site;
+	void *attachment; /* ownership passes to the registry on success only */
+};
+
+/* Open to inlining only: use the functions. `live`, `low` and `high` are what the launch path loads. */
+struct registry {
+	_Atomic uint64_t live; /* number of ranges */
+	_Atomic uint64_t low;  /* no range starts below (UINT64_MAX when empty) */
+	_Atomic uint64_t high; /* no range ends above (0 when empty) */
+	struct registry_tree *tree;
+};
+
+/* Makes an empty registry; `hooks` is copied, NULL is allowed. Returns 0 or -ENOMEM; *ret_reg untouched on failure. */
+int registry_create(const struct registry_hooks *hooks, struct registry **ret_reg);
+
+/* Frees it, all ranges and, through hooks.release, their attachments; nulls the pointer. NULL is fine. Not thread-safe. */
+void registry_destroy(struct registry **reg);
+
+/*
+ * Adds a range. Returns 0, -EINVAL (end <= start), or -ENOMEM; outputs untouched on failure.
+ * *ret_range (may be NULL) is a reference: give it back with range_put().
+ */
+int registry_insert(struct registry *reg, const struct registry_spec *spec, registry_handle *ret_handle,
+                    struct range **ret_range);
+
+/*
+ * Ends a protection. Returns 0, -ENOENT (no such handle was ever given) or -ESTALE (already removed).
+ * *ret_range (may be NULL) is the removed range as a reference, for a last check; give it back with range_put().
+ */
+int registry_remove(struct registry *reg, registry_handle handle, struct range **ret_range);
+
+/* The range of a live handle as a reference, or NULL (unknown or removed). Lock-free. */
+struct range *registry_find(struct registry *reg, registry_handle handle);
+
+/* One relaxed load: true when nothing at all is protected. */
+static inline bool registry_empty(const struct registry *reg)
+{
+	return atomic_load_explicit(&reg->live, memory_order_relaxed) == 0;
+}
+
+/* Two relaxed loads: false means that no protected range overlaps [start, end); true means "ask the tree". */
+static inline bool registry_in_bounds(const struct registry *reg, uint64_t start, uint64_t end)
+{
+	return start < atomic_load_explicit(&reg->high, memory_order_relaxed) &&
+	       end > atomic_load_explicit(&reg->low, memory_order_relaxed);
+}
+
+/* Does any range overlap [start, end)? Lock-free, no reference taken. An empty query overlaps nothing. */
+bool registry_hits(struct registry *reg, uint64_t start, uint64_t end);
+
+/*
+ * Ranges that overlap [start, end), by ascending start, then handle. Writes up to `max` references to `out` and returns
+ * how many there are in all (more than `max`: ask again with more room). References: range_put(). Lock-free.
+ */
+size_t registry_overlaps(struct registry *reg, uint64_t start, uint64_t end, struct range **out, size_t max);
+
+/* Ranges that hold this byte: registry_overlaps() of one byte. */
+size_t registry_stab(struct registry *reg, uint64_t address, struct range **out, size_t max);
+
+/*
+ * The range nearest to an address: one that holds it (distance 0), else the one with the fewest bytes between.
+ * NULL when empty. *ret_distance (may be NULL) in bytes. A reference: range_put(). Lock-free.
+ */
+struct range *registry_nearest(struct registry *reg, uint64_t address, uint64_t *ret_distance);
+
+/*
+ * Calls fn for every live range, by ascending start, on a snapshot of references: fn may insert and remove. Stops early when fn
+ * returns non-zero, and returns that; 0 otherwise; -ENOMEM when no snapshot could be made.
+ */
+int registry_each(struct registry *reg, int (*fn)(struct range *range, void *data), void *data);
+
+/* Another reference to a range already held. */
+struct range *range_get(struct range *range);
+
+/* Gives a reference back. NULL is fine. The last one of a removed range frees it and calls hooks.release. */
+void range_put(struct range *range);
+
+/* fork: the child must not meet a mutex held by a thread it does not have. For pthread_atfork(), or by hand. */
+void registry_prefork(struct registry *reg);
+void registry_postfork_parent(struct registry *reg);
+void registry_postfork_child(struct registry *reg);
+
+#endif

@@ -1,0 +1,175 @@
+/*
+ * cuconst: read-only ranges of CUDA device memory.
+ *
+ * A program that includes this header needs no CUDA header and links nothing: the functions are found at run time in
+ * libcuconst.so when it was preloaded (LD_PRELOAD, or `cuconst run -- PROGRAM`). When it was not, every call answers
+ * CUCONST_ERROR_NOT_ACTIVE and does nothing. C and C++.
+ *
+ * Addresses are device addresses. Ranges are half-open byte ranges, [ptr, ptr + bytes). One byte is the granularity. All functions are
+ * thread-safe, may be called with or without a CUDA context current unless said otherwise, and never throw.
+ */
+#ifndef CUCONST_H
+#define CUCONST_H
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CUCONST_VERSION 100 /* major * 10000 + minor * 100 + patch */
+
+typedef uint64_t cuconst_handle; /* names one protection; 0 is none */
+
+typedef enum cuconst_result {
+	CUCONST_OK = 0,
+	CUCONST_ERROR_NOT_ACTIVE = 1,    /* libcuconst.so is not preloaded, or is disabled in this process (said on stderr) */
+	CUCONST_ERROR_INVALID_VALUE = 2, /* NULL pointer, zero bytes, a range that wraps, or unknown flags */
+	CUCONST_ERROR_NOT_DEVICE = 3,    /* the address is not device-accessible memory of a live allocation */
+	CUCONST_ERROR_OUT_OF_RANGE = 4,  /* the range goes beyond the end of its allocation */
+	CUCONST_ERROR_STALE_HANDLE = 5,  /* unprotected before, or ended because its memory was freed */
+	CUCONST_ERROR_BAD_HANDLE = 6,    /* never a handle */
+	CUCONST_ERROR_OUT_OF_MEMORY = 7, /* host or device memory for the bookkeeping or the baseline */
+	CUCONST_ERROR_CUDA = 8,          /* the driver refused what a baseline or check needs: cuconst_last_cuda_error() */
+	CUCONST_ERROR_CHANGED = 9,       /* cuconst_check, cuconst_unprotect: bytes differ from the baseline; a record was written */
+	CUCONST_ERROR_BUSY = 10          /* a check was asked for while a stream capture is running; nothing was done */
+} cuconst_result;
+
+/* Flags of cuconst_protect(). */
+#define CUCONST_NO_BASELINE 1u /* judge calls only: take no digest, verify no kernel */
+#define CUCONST_STREAM 2u      /* `stream` is given: the bytes are produced by its pending work (else the context is synchronised) */
+
+/* Optional facts about a protection. Set `size` to sizeof(struct cuconst_protect_info); zero the rest. Strings are copied. */
+struct cuconst_protect_info {
+	size_t size;
+	const char *label;    /* shown in records; NULL: none */
+	const char *owner;    /* glob over library file names that may write, e.g. "*xla_cuda_plugin*"; NULL: nobody */
+	const char *file;     /* where the protection was asked for; NULL: found by the shim (Python) */
+	const char *function;
+	int line;
+	void *stream; /* CUstream, with CUCONST_STREAM */
+};
+
+struct cuconst_range_info {
+	uint64_t ptr, bytes;
+	cuconst_handle handle;
+	uint64_t checks;     /* calls and launches judged against it */
+	uint64_t violations; /* records of kind violation that name it */
+	char label[256];     /* cut at 255 bytes */
+};
+
+struct cuconst_stats {
+	size_t size;           /* in: sizeof(struct cuconst_stats); members beyond it are not written */
+	uint64_t ranges;       /* protected now */
+	uint64_t bytes;        /* sum of their sizes */
+	uint64_t calls;        /* driver calls that can write and were seen, copies, sets, memory operations */
+	uint64_t launches;     /* kernel launches seen */
+	uint64_t graph_launches;
+	uint64_t checked;      /* calls and launches judged against at least one range */
+	uint64_t verified;     /* checks on the device that came back */
+	uint64_t violations;
+	uint64_t denied;       /* of these, refused before the damage */
+	uint64_t inconclusive;
+	uint64_t unverified;   /* checks that could not be made or had not come back at the end */
+	uint64_t suppressed;
+};
+
+/*
+ * Makes [ptr, ptr + bytes) read-only for everyone but its owner. Takes the baseline: waits for the context's pending work unless a stream is given.
+ * *ret_handle is untouched on failure. `info` may be NULL. Needs the range's context to be current, or its primary context to exist.
+ */
+cuconst_result cuconst_protect(uint64_t ptr, size_t bytes, const char *label, unsigned flags,
+                               const struct cuconst_protect_info *info, cuconst_handle *ret_handle);
+
+/*
+ * Ends one protection after a last check (unless CUCONST_NO_BASELINE). Ends it also when it returns CUCONST_ERROR_CHANGED.
+ * CUCONST_ERROR_STALE_HANDLE: was ended before. Any thread may lift it: the handle is the right to do so.
+ */
+cuconst_result cuconst_unprotect(cuconst_handle handle);
+
+/* As cuconst_unprotect(), without the check and without any CUDA call: for finalizers. Counted as "ended unverified". */
+cuconst_result cuconst_release(cuconst_handle handle);
+
+/* Waits for pending work, compares one range (or all: handle 0) with its baseline. CUCONST_OK: unchanged. */
+cuconst_result cuconst_check(cuconst_handle handle);
+
+/* The protected ranges that overlap [ptr, ptr + bytes): writes up to `max`, returns how many there are in *ret_count. */
+cuconst_result cuconst_query(uint64_t ptr, size_t bytes, struct cuconst_range_info *out, size_t max, size_t *ret_count);
+
+cuconst_result cuconst_stats(struct cuconst_stats *ret_stats);
+
+/* Version of the loaded library, as CUCONST_VERSION; 0 when it is not preloaded. */
+int cuconst_version(void);
+
+/* The CUresult behind this thread's last CUCONST_ERROR_CUDA or CUCONST_ERROR_NOT_DEVICE. */
+int cuconst_last_cuda_error(void);
+
+#ifndef CUCONST_BUILDING
+/* The fallback: each name becomes a look-up in what is loaded. Defined here so that nothing needs to be linked. */
+#define CUCONST_CALL_(name, type, args, none)                                                                          \
+	do {                                                                                                           \
+		type fn_ = (type)dlsym(RTLD_DEFAULT, #name);                                                           \
+		return fn_ ? fn_ args : none;                                                                          \
+	} while (0)
+
+static inline cuconst_result cuconst_protect_(uint64_t ptr, size_t bytes, const char *label, unsigned flags,
+                                              const struct cuconst_protect_info *info, cuconst_handle *ret_handle)
+{
+	typedef cuconst_result (*fn)(uint64_t, size_t, const char *, unsigned, const struct cuconst_protect_info *,
+	                             cuconst_handle *);
+	CUCONST_CALL_(cuconst_protect, fn, (ptr, bytes, label, flags, info, ret_handle), CUCONST_ERROR_NOT_ACTIVE);
+}
+static inline cuconst_result cuconst_unprotect_(cuconst_handle handle)
+{
+	typedef cuconst_result (*fn)(cuconst_handle);
+	CUCONST_CALL_(cuconst_unprotect, fn, (handle), CUCONST_ERROR_NOT_ACTIVE);
+}
+static inline cuconst_result cuconst_release_(cuconst_handle handle)
+{
+	typedef cuconst_result (*fn)(cuconst_handle);
+	CUCONST_CALL_(cuconst_release, fn, (handle), CUCONST_ERROR_NOT_ACTIVE);
+}
+static inline cuconst_result cuconst_check_(cuconst_handle handle)
+{
+	typedef cuconst_result (*fn)(cuconst_handle);
+	CUCONST_CALL_(cuconst_check, fn, (handle), CUCONST_ERROR_NOT_ACTIVE);
+}
+static inline cuconst_result cuconst_query_(uint64_t ptr, size_t bytes, struct cuconst_range_info *out, size_t max,
+                                            size_t *ret_count)
+{
+	typedef cuconst_result (*fn)(uint64_t, size_t, struct cuconst_range_info *, size_t, size_t *);
+	CUCONST_CALL_(cuconst_query, fn, (ptr, bytes, out, max, ret_count), CUCONST_ERROR_NOT_ACTIVE);
+}
+static inline cuconst_result cuconst_stats_(struct cuconst_stats *ret_stats)
+{
+	typedef cuconst_result (*fn)(struct cuconst_stats *);
+	CUCONST_CALL_(cuconst_stats, fn, (ret_stats), CUCONST_ERROR_NOT_ACTIVE);
+}
+static inline int cuconst_version_(void)
+{
+	typedef int (*fn)(void);
+	CUCONST_CALL_(cuconst_version, fn, (), 0);
+}
+static inline int cuconst_last_cuda_error_(void)
+{
+	typedef int (*fn)(void);
+	CUCONST_CALL_(cuconst_last_cuda_error, fn, (), 0);
+}
+#define cuconst_protect cuconst_protect_
+#define cuconst_unprotect cuconst_unprotect_
+#define cuconst_release cuconst_release_
+#define cuconst_check cuconst_check_
+#define cuconst_query cuconst_query_
+#define cuconst_stats cuconst_stats_
+#define cuconst_version cuconst_version_
+#define cuconst_last_cuda_error cuconst_last_cuda_error_
+#undef CUCONST_CALL_BODY_
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
