@@ -35,7 +35,7 @@ def main():
         if found:
             seen.append(f"{place} has CUDA {found // 1000}.{found % 1000 // 10}")
     sys.exit("cuda.h 13.0 or newer was not found" + (f" ({'; '.join(seen)})" if seen else "")
-             + ": set CUDA_HOME, pass -Dcuda_include=DIR, or run ./scripts/setup, which fetches NVIDIA's header wheel")
+             + ": set CUDA_HOME, pass -Dheaders=DIR, or run ./scripts/setup, which fetches NVIDIA's header wheel")
 
 
 if __name__ == "__main__":
