@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Reads shim/doors/entrypoints.def and driver_calls.list; writes what is made from them.
+
+    gen_entrypoints.py header|hooks|map|coverage TABLE LIST OUTPUT [SYMBOLS...]
+
+header    entrypoints.h: entry numbers and the typed pointers to the real driver
+hooks     hooks.c: one exported function for each row that is guard, track or count
+map       libcuconst.map: the version script; SYMBOLS are exported besides the hooks
+coverage  coverage.md: what is guarded, tracked, counted and passed
+"""
+import pathlib
+import re
+import sys
+
+HOOKED = ("guard", "track", "count")
+VERDICTS = HOOKED + ("door", "pass")
+EFFECTS = {"W", "H", "L", "X", "G", "C", "U", "M", "I", "T", "Q", "O", "R", "N", "A+", "A-", "A~"}
+
+
+class Row:
+    def __init__(self, where, line):
+        parts = [part.strip() for part in line.split(" | ", 4)]
+        parts += [""] * (5 - len(parts))
+        self.effect, self.verdict, self.symbol, self.rule, params = parts
+        self.params = [] if params in ("", "void") else [p.strip() for p in params.split(",")]
+        if not re.fullmatch(r"cu[A-Z]\w*", self.symbol):
+            sys.exit(f"{where}: {self.symbol!r} is no driver entry point")
+        if self.verdict not in VERDICTS or not set(self.effect.split("/")) <= EFFECTS:
+            sys.exit(f"{where}: unknown verdict or effect: {line!r}")
+        if (self.verdict in HOOKED) != bool(self.rule):
+            sys.exit(f"{where}: a rule belongs to guard, track and count, and only there: {line!r}")
+
+    @property
+    def per_thread(self):
+        return self.symbol.endswith(("_ptds", "_ptsz"))
+
+    @property
+    def arguments(self):
+        return [re.search(r"(\w+)(\[\])?$", p).group(1) for p in self.params]
+
+    @property
+    def stream(self):
+        """The C expression for the stream that the call works in."""
+        for param, name in zip(self.params, self.arguments):
+            if re.match(r"CUstream\s", param):
+                return name
+            if "CUlaunchConfig" in param:
+                return f"({name} ? {name}->hStream : NULL)"
+        return "NULL"
+
+
+def read_table(path):
+    rows, seen = [], set()
+    for number, line in enumerate(pathlib.Path(path).read_text().splitlines(), 1):
+        if line.strip() and not line.startswith("#"):
+            row = Row(f"{path}:{number}", line)
+            if row.symbol in seen:
+                sys.exit(f"{path}:{number}: {row.symbol} has two rows")
+            seen.add(row.symbol)
+            rows.append(row)
+    return rows
+
+
+def read_list(path):
+    lines = (line.strip() for line in pathlib.Path(path).read_text().splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+MADE = "made by scripts/gen_entrypoints.py from shim/doors/entrypoints.def: do not edit"
+
+
+def header(rows, calls, _):
+    hooked = [r.symbol for r in rows if r.verdict in HOOKED]
+    doors = [r.symbol for r in rows if r.verdict == "door"]
+    pointers = hooked + doors + [c for c in calls if c not in hooked]
+    out = [f"/* {MADE} */", "#ifndef CUCONST_ENTRYPOINTS_H", "#define CUCONST_ENTRYPOINTS_H", "",
+           "#ifndef __CUDA_API_VERSION_INTERNAL", "#error \"include shim/driver.h\"", "#endif", "",
+           "enum entry_id {"]
+    out += [f"\tENTRY_{name}," for name in hooked]
+    out += ["\tENTRY_COUNT", "};", "", "struct driver {"]
+    out += [f"\t__typeof__({name}) *{name};" for name in pointers]
+    out += ["};", "", "#define DRIVER_POINTERS(X) \\"]
+    out += [f"\tX({name}) \\" for name in pointers]
+    out += ["", "#endif", ""]
+    return out
+
+
+def hooks(rows, calls, _):
+    out = [f"/* {MADE} */", '#include "shim/doors/hook.h"', ""]
+    table = []
+    for row in rows:
+        if row.verdict not in HOOKED:
+            continue
+        name, arguments = row.symbol, ", ".join(row.arguments)
+        counter = "COUNT_LAUNCH" if row.effect == "L" else "COUNT_GRAPH_LAUNCH" if row.effect == "X" else "COUNT_CALL"
+        bypass = "hook_idle" if row.verdict == "guard" else "hook_bypassed"
+        rule = re.fullmatch(r"(\w+)\((.*)\)", row.rule)
+        if not rule:
+            sys.exit(f"{name}: rule {row.rule!r} is not name(arguments)")
+        rule_arguments = ", ".join(filter(None, ["&call", rule.group(2)]))
+        out += [f"HOOK_EXPORT CUresult {name}({', '.join(row.params) or 'void'})", "{",
+                f"\tif (HOOK_UNLIKELY(!drv.{name}) && !hook_open((void **)&drv.{name}))",
+                "\t\treturn CUDA_ERROR_NOT_FOUND;"]
+        if row.verdict != "track":
+            out += [f"\thook_count({counter});"]
+        out += [f"\tif ({bypass}())", f"\t\treturn drv.{name}({arguments});",
+                "\tstruct call call;",
+                f"\tcall_begin(&call, ENTRY_{name}, hook_stream({row.stream}, {str(row.per_thread).lower()}), "
+                "__builtin_return_address(0));",
+                f"\teffect_{rule.group(1)}({rule_arguments});",
+                "\tCUresult result = judge_before(&call);",
+                "\tif (result == CUDA_SUCCESS)",
+                f"\t\tresult = drv.{name}({arguments});",
+                "\treturn judge_after(&call, result);", "}", ""]
+        table.append(f'\t[ENTRY_{name}] = {{"{name}", (void *){name}, (void **)&drv.{name}, '
+                     f"{str(row.effect == 'L').lower()}}},")
+    return out + ["const struct entrypoint entrypoints[ENTRY_COUNT] = {"] + table + ["};", ""]
+
+
+def version_script(rows, calls, extra):
+    names = [r.symbol for r in rows if r.verdict in HOOKED or r.verdict == "door"] + list(extra)
+    # Anonymous on purpose: a node name of our own would stop `dlsym` from being interposed (glibc matches versions).
+    return ["{", "global:"] + [f"\t{name};" for name in sorted(names)] + ["local:", "\t*;", "};", ""]
+
+
+def coverage(rows, calls, _):
+    out = ["# Coverage of the driver API", "", f"({MADE})", "", "| verdict | entry points |", "| --- | --- |"]
+    out += [f"| {v} | {sum(r.verdict == v for r in rows)} |" for v in VERDICTS]
+    out += ["", "| symbol | effect | verdict | rule |", "| --- | --- | --- | --- |"]
+    return out + [f"| `{r.symbol}` | {r.effect} | {r.verdict} | {r.rule and '`' + r.rule + '`'} |" for r in rows] + [""]
+
+
+def main():
+    kind, table, calls, output, *extra = sys.argv[1:]
+    make = {"header": header, "hooks": hooks, "map": version_script, "coverage": coverage}[kind]
+    pathlib.Path(output).write_text("\n".join(make(read_table(table), read_list(calls), extra)))
+
+
+if __name__ == "__main__":
+    main()

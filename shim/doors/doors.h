@@ -1,0 +1,18 @@
+/*
+ * Doors: the ways by which a program reaches a driver entry point. README.md says how each is closed.
+ */
+#ifndef CUCONST_DOORS_DOORS_H
+#define CUCONST_DOORS_DOORS_H
+
+#include <stddef.h>
+
+/* The real dlsym of libc, as if called by the shim. NULL when it cannot be found (then every door is transparent). */
+void *door_dlsym(void *handle, const char *name);
+
+/* Our hook for an address inside the real driver, or NULL: not one of ours, or the driver was not found. Lock-free, a few ns. */
+void *door_swap(void *real);
+
+/* An exported symbol of whatever is loaded, found without dlsym's caller rules: dl_iterate order over the link map. NULL: none. For site_set_resolver(). */
+void *door_find_symbol(const char *name);
+
+#endif

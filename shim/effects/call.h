@@ -1,0 +1,136 @@
+/*
+ * One hooked call on its way: hook -> effect_RULE() fills in what it writes -> judge_before() -> driver -> judge_after().
+ * Lives on the hook's stack; judge_after() gives back what it holds. One thread.
+ */
+#ifndef CUCONST_EFFECTS_CALL_H
+#define CUCONST_EFFECTS_CALL_H
+
+#include "registry/registry.h"
+#include "shim/driver.h"
+#include "shim/effects/effect.h"
+
+struct function_info; /* kernels/function.h */
+
+/* A write by contract. */
+struct call_write {
+	struct extent extent;
+	const char *node; /* kind of graph node, static text; NULL: the call itself */
+};
+
+/* A parameter slot of a kernel that holds an address in a protected range. */
+struct call_slot {
+	const struct function_info *function;
+	int argument;
+	uint32_t offset; /* bytes into that argument */
+	uint64_t value;
+	struct range *range; /* a reference held */
+};
+
+#define CALL_INLINE_WRITES 4
+#define CALL_INLINE_SLOTS 16
+
+struct call {
+	const struct entrypoint *entry;
+	void *caller;    /* return address of the hook */
+	CUstream stream; /* never NULL: CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a real one */
+	uint64_t graph;  /* CUgraphExec, for graph launches */
+
+	struct call_write *writes;
+	size_t write_count, write_room;
+	struct call_slot *slots;
+	size_t slot_count, slot_room;
+
+	/* Runs after the driver, with its result; for state tracking. `state` is its own. */
+	void (*after)(struct call *call, CUresult result);
+	union {
+		void *pointer;
+		uint64_t number;
+	} state[3];
+	struct range **ended; /* references: ranges whose memory this call takes away */
+	size_t ended_count;
+
+	struct judgement *judgement; /* verdict/judge.c's, between before and after */
+	struct call_write inline_writes[CALL_INLINE_WRITES];
+	struct call_slot inline_slots[CALL_INLINE_SLOTS];
+};
+
+void call_begin(struct call *call, enum entry_id entry, CUstream stream, void *caller);
+
+/* Adds a write; empty boxes and boxes that touch no protected range are dropped here. */
+void call_add_write(struct call *call, const struct extent *extent, const char *node);
+
+/* Adds a slot; takes over the range reference. */
+void call_add_slot(struct call *call, const struct call_slot *slot);
+
+/* Gives back references and memory. */
+void call_end(struct call *call);
+
+/*
+ * Rules of entrypoints.def: one for each form of arguments.
+ */
+static inline uint64_t address_of(const void *pointer)
+{
+	return (uint64_t)pointer;
+}
+
+/* copies.c, sets.c */
+void effect_line(struct call *call, uint64_t address, uint64_t bytes);
+void effect_rows(struct call *call, uint64_t address, uint64_t pitch, uint64_t width, uint64_t rows);
+void effect_batch(struct call *call, const CUdeviceptr *addresses, const size_t *sizes, size_t count);
+void effect_batch3d(struct call *call, const CUDA_MEMCPY3D_BATCH_OP *ops, size_t count);
+void effect_decompress(struct call *call, const CUmemDecompressParams *params, size_t count);
+bool effect_copy3d_extent(const CUDA_MEMCPY3D *copy, struct extent *ret_extent);
+/* Old and new structs share their field names; sizes differ. NULL: the driver will refuse. */
+#define effect_copy2d(call, copy)                                                                                      \
+	do {                                                                                                           \
+		if (copy)                                                                                              \
+			effect_copy_box(call, (copy)->dstMemoryType, (copy)->dstDevice, (copy)->dstHost,               \
+			                (copy)->dstXInBytes, (copy)->dstY, 0, (copy)->dstPitch, 0, (copy)->WidthInBytes, \
+			                (copy)->Height, 1);                                                            \
+	} while (0)
+#define effect_copy3d(call, copy)                                                                                      \
+	do {                                                                                                           \
+		if (copy)                                                                                              \
+			effect_copy_box(call, (copy)->dstMemoryType, (copy)->dstDevice, (copy)->dstHost,               \
+			                (copy)->dstXInBytes, (copy)->dstY, (copy)->dstZ, (copy)->dstPitch,             \
+			                (copy)->dstHeight, (copy)->WidthInBytes, (copy)->Height, (copy)->Depth);       \
+	} while (0)
+void effect_copy_box(struct call *call, CUmemorytype type, uint64_t device, void *host, uint64_t x, uint64_t y,
+                     uint64_t z, uint64_t pitch, uint64_t height, uint64_t width, uint64_t rows, uint64_t slices);
+
+/* memops.c */
+void effect_memops(struct call *call, const CUstreamBatchMemOpParams *params, unsigned count);
+bool effect_memop_extent(const CUstreamBatchMemOpParams *param, struct extent *ret_extent);
+
+/* frees.c */
+void effect_free(struct call *call, uint64_t address);
+void effect_unmap(struct call *call, uint64_t address, uint64_t bytes);
+void effect_context_end(struct call *call, CUcontext context);
+void effect_primary_end(struct call *call, CUdevice device);
+void effect_module_end(struct call *call);
+
+/* launches.c */
+void effect_launch(struct call *call, CUfunction function, void **params, void **extra);
+void effect_launch_list(struct call *call, const CUDA_LAUNCH_PARAMS *list, unsigned count);
+void effect_unjudged_launch(struct call *call);
+void effect_sync(struct call *call);
+
+/* capture.c, graphs.c, graph_edits.c */
+void effect_capture_begin(struct call *call);
+void effect_capture_end(struct call *call);
+void effect_instantiate(struct call *call, CUgraphExec *exec, CUgraph graph);
+void effect_exec_destroy(struct call *call, CUgraphExec exec);
+void effect_exec_kernel_v1(struct call *call, CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *params);
+void effect_exec_kernel(struct call *call, CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params);
+void effect_exec_memcpy(struct call *call, CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *params);
+void effect_exec_memset(struct call *call, CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params);
+void effect_exec_memops(struct call *call, CUgraphExec exec, CUgraphNode node,
+                        const CUDA_BATCH_MEM_OP_NODE_PARAMS *params);
+void effect_exec_child(struct call *call, CUgraphExec exec, CUgraphNode node, CUgraph child);
+void effect_exec_node(struct call *call, CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *params);
+void effect_exec_update(struct call *call, CUgraphExec exec, CUgraph graph);
+void effect_exec_enable(struct call *call, CUgraphExec exec, CUgraphNode node, unsigned enabled);
+void effect_graph_launch(struct call *call, CUgraphExec exec);
+void effect_graph_add(struct call *call, CUgraphNode *node, CUgraphNodeParams *params);
+
+#endif

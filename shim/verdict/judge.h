@@ -1,0 +1,31 @@
+/*
+ * Judging: does this call write into a protected range, and what is done about it? Ties registry, owners, suppressions, modes, verification and records together.
+ * Thread-safe; no lock is held while the driver runs.
+ */
+#ifndef CUCONST_VERDICT_JUDGE_H
+#define CUCONST_VERDICT_JUDGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/driver.h"
+
+struct call;
+
+/* CUDA_SUCCESS: call the driver. Else the error that the program gets instead (deny). In strict this may end the process. */
+CUresult judge_before(struct call *call);
+
+/*
+ * After the driver answered `result`: state tracking, records of what was written, checks on the device, baselines that move on, results of
+ * earlier checks. Gives back what the call holds. Returns what the program gets: `result`.
+ */
+CUresult judge_after(struct call *call, CUresult result);
+
+/*
+ * A library call (cufftExecC2R ...) that writes [start, start + bytes) by its contract, before it is made. True: refuse it (deny), the record is
+ * written. In log: false, what the driver then does is judged there. In strict this ends the process when something protected would be written.
+ * `api` and `note` are static text.
+ */
+bool judge_library_write(const char *api, const char *note, uint64_t start, uint64_t bytes, void *caller);
+
+#endif
