@@ -157,15 +157,15 @@ static inline int cuconst_last_cuda_error_(void)
 	typedef int (*fn)(void);
 	CUCONST_CALL_(cuconst_last_cuda_error, fn, (), 0);
 }
-#define cuconst_protect cuconst_protect_
-#define cuconst_unprotect cuconst_unprotect_
-#define cuconst_release cuconst_release_
-#define cuconst_check cuconst_check_
-#define cuconst_query cuconst_query_
-#define cuconst_stats cuconst_stats_
-#define cuconst_version cuconst_version_
-#define cuconst_last_cuda_error cuconst_last_cuda_error_
-#undef CUCONST_CALL_BODY_
+/* Macros with arguments, so that `struct cuconst_stats` keeps its name. */
+#define cuconst_protect(ptr, bytes, label, flags, info, ret_handle) cuconst_protect_(ptr, bytes, label, flags, info, ret_handle)
+#define cuconst_unprotect(handle) cuconst_unprotect_(handle)
+#define cuconst_release(handle) cuconst_release_(handle)
+#define cuconst_check(handle) cuconst_check_(handle)
+#define cuconst_query(ptr, bytes, out, max, ret_count) cuconst_query_(ptr, bytes, out, max, ret_count)
+#define cuconst_stats(ret_stats) cuconst_stats_(ret_stats)
+#define cuconst_version() cuconst_version_()
+#define cuconst_last_cuda_error() cuconst_last_cuda_error_()
 #endif
 
 #ifdef __cplusplus

@@ -1,0 +1,36 @@
+"""CuPy: ufuncs, reductions, sort, FFT, matmul, a raw kernel. Arguments: steps [seconds: print the time per step]."""
+import sys
+import time
+
+import cupy as cp
+
+steps = int(sys.argv[1])
+cp.random.seed(1)
+a = cp.random.rand(256, 256, dtype=cp.float32)
+kernel = cp.RawKernel('extern "C" __global__ void k(const float* x, float* y, int n) '
+                      "{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = x[i] * 2 + 1; }", "k")
+y = cp.empty_like(a)
+
+
+def step():
+    kernel((256,), (256,), (a, y, cp.int32(a.size)))
+    b = cp.sqrt(abs(y)) + a
+    c = b @ a
+    s = cp.sort(c, axis=1)
+    f = cp.fft.ifft2(cp.fft.fft2(s)).real
+    return f.sum() + b.mean()
+
+
+total = float(step())
+for _ in range(3):
+    step()
+cp.cuda.Device().synchronize()
+began = time.perf_counter()
+for _ in range(steps):
+    step()
+cp.cuda.Device().synchronize()
+took = time.perf_counter() - began
+if "seconds" in sys.argv:
+    print("seconds", took / steps)
+else:
+    print("total", f"{total:.3f}")

@@ -1,0 +1,24 @@
+/*
+ * A captured kernel.
+ *
+ * expect log exit 0 "cuconst: violation: cuGraphLaunch wrote 4096 bytes of read-only 'p'"
+ * expect deny exit 0 "cuconst: violation: cuGraphLaunch wrote 4096 bytes of read-only 'p'"
+ * expect strict exit 86 "cuconst: stopped: cuGraphLaunch wrote 4096 bytes of read-only 'p'"
+ */
+#include "misuse.h"
+
+int main(void)
+{
+	start();
+	CUgraph graph;
+	CUgraphExec exec;
+	protect(p, SIZE, "p");
+	CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	fill(p, 7, COUNT);
+	CHECK(cuStreamEndCapture(stream, &graph));
+	CHECK(cuGraphInstantiate(&exec, graph, 0));
+	EXPECT(byte_at(p) == 1);
+	CHECK(cuGraphLaunch(exec, stream));
+	CHECK(cuStreamSynchronize(stream));
+	return 0;
+}

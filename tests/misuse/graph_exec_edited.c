@@ -1,0 +1,27 @@
+/*
+ * An edit of the executable graph moves its write into the range.
+ *
+ * expect log exit 0 "cuconst: violation: cuGraphLaunch (memset node) wrote 64 bytes of read-only 'p'"
+ * expect deny exit 0 "cuconst: denied: cuGraphLaunch (memset node) would write 64 bytes of read-only 'p'"
+ * expect strict exit 86 "cuconst: stopped: cuGraphLaunch (memset node) would write 64 bytes of read-only 'p'"
+ */
+#include "misuse.h"
+
+int main(void)
+{
+	start();
+	CUgraph graph;
+	CUgraphNode node;
+	CUgraphExec exec;
+	CHECK(cuGraphCreate(&graph, 0));
+	CUDA_MEMSET_NODE_PARAMS params = {.dst = q, .value = 7, .elementSize = 4, .width = 16, .height = 1};
+	CHECK(cuGraphAddMemsetNode(&node, graph, NULL, 0, &params, context));
+	CHECK(cuGraphInstantiate(&exec, graph, 0));
+	protect(p, SIZE, "p");
+	CHECK(cuGraphLaunch(exec, stream));
+	params.dst = p;
+	CHECK(cuGraphExecMemsetNodeSetParams(exec, node, &params, context));
+	EXPECT(refused(cuGraphLaunch(exec, stream)));
+	CHECK(cuStreamSynchronize(stream));
+	return 0;
+}

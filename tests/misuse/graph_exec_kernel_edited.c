@@ -1,0 +1,30 @@
+/*
+ * New parameters for a kernel node of the executable graph.
+ *
+ * expect log exit 0 "cuconst: violation: cuGraphLaunch wrote 4096 bytes of read-only 'p'"
+ * expect deny exit 0 "cuconst: violation: cuGraphLaunch wrote 4096 bytes of read-only 'p'"
+ * expect strict exit 86 "cuconst: stopped: cuGraphLaunch wrote 4096 bytes of read-only 'p'"
+ */
+#include "misuse.h"
+
+int main(void)
+{
+	start();
+	CUgraph graph;
+	CUgraphNode node;
+	CUgraphExec exec;
+	CHECK(cuGraphCreate(&graph, 0));
+	int value = 7, count = COUNT;
+	void *args[] = {&q, &value, &count};
+	CUDA_KERNEL_NODE_PARAMS params = {.func = kernel("fill"), .gridDimX = COUNT / 256, .gridDimY = 1, .gridDimZ = 1,
+	                                  .blockDimX = 256, .blockDimY = 1, .blockDimZ = 1, .kernelParams = args};
+	CHECK(cuGraphAddKernelNode(&node, graph, NULL, 0, &params));
+	CHECK(cuGraphInstantiate(&exec, graph, 0));
+	protect(p, SIZE, "p");
+	CHECK(cuGraphLaunch(exec, stream));
+	args[0] = &p;
+	CHECK(cuGraphExecKernelNodeSetParams(exec, node, &params));
+	CHECK(cuGraphLaunch(exec, stream));
+	CHECK(cuStreamSynchronize(stream));
+	return 0;
+}

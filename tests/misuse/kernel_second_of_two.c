@@ -1,0 +1,21 @@
+/*
+ * A reader first, the writer second: the second is named.
+ *
+ * expect log exit 0 "cuconst: violation: kernel fill (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
+ * expect deny exit 0 "cuconst: violation: kernel fill (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
+ * expect strict exit 86 "cuconst: stopped: kernel fill (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
+ */
+#include "misuse.h"
+
+int main(void)
+{
+	start();
+	int count = COUNT;
+	void *params[] = {&p, &q, &count};
+	protect(p, SIZE, "p");
+	launch("copy", COUNT, stream, params);
+	fill(p, 7, COUNT);
+	launch("copy", COUNT, stream, params);
+	CHECK(cuStreamSynchronize(stream));
+	return 0;
+}

@@ -1,0 +1,18 @@
+/*
+ * A kernel stores into a read-only array that it was given.
+ *
+ * expect log exit 0 "cuconst: violation: kernel fill (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
+ * expect deny exit 0 "cuconst: violation: kernel fill (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
+ * expect strict exit 86 "cuconst: stopped: kernel fill (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
+ */
+#include "misuse.h"
+
+int main(void)
+{
+	start();
+	protect(p, SIZE, "p");
+	fill(p, 7, COUNT);
+	CHECK(cuStreamSynchronize(stream));
+	EXPECT(byte_at(p) == 7);
+	return 0;
+}

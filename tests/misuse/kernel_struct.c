@@ -1,0 +1,23 @@
+/*
+ * The pointer is inside a by-value struct.
+ *
+ * expect log exit 0 "cuconst: violation: kernel fill_struct (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
+ * expect deny exit 0 "cuconst: violation: kernel fill_struct (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
+ * expect strict exit 86 "cuconst: stopped: kernel fill_struct (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
+ */
+#include "misuse.h"
+
+int main(void)
+{
+	start();
+	struct {
+		int count, pad;
+		CUdeviceptr data;
+	} two = {COUNT, 0, p};
+	int value = 7;
+	void *params[] = {&two, &value};
+	protect(p, SIZE, "p");
+	launch("fill_struct", COUNT, stream, params);
+	CHECK(cuStreamSynchronize(stream));
+	return 0;
+}

@@ -1,0 +1,57 @@
+"""Each program of this folder, in each mode that its first comment names: exact exit status, exact first line of stderr.
+
+The same programs run on the software GPU and, by scripts/gpu-test, on an NVIDIA GPU.
+"""
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILD = pathlib.Path(os.environ.get("CUCONST_BUILD", HERE.parents[1] / "build"))
+
+
+def expectations():
+    for source in sorted(HERE.glob("*.c")):
+        comment = source.read_text().split("*/")[0]
+        found = re.findall(r'^ \* expect (\w+) exit (\d+) "(.*)"$', comment, re.M)
+        assert found, f"{source.name} expects nothing"
+        for mode, status, line in found:
+            yield source.stem, mode, int(status), line.replace("'", '"')
+
+
+CASES = list(expectations())
+
+
+def run(name, mode, tmp_path):
+    env = {**os.environ, "LD_PRELOAD": str(BUILD / "shim" / "libcuconst.so"), "MISUSE_MODE": mode,
+           "MISUSE_PTX": str(HERE / "kernels.ptx"), "CUCONST_OPTIONS": f"mode={mode}:log={tmp_path}/log.%p"}
+    return subprocess.run([BUILD / "tests" / "misuse" / name], capture_output=True, text=True, timeout=60, env=env,
+                          cwd=tmp_path)
+
+
+@pytest.mark.parametrize("name,mode,status,line", CASES, ids=[f"{c[0]}-{c[1]}" for c in CASES])
+def test_misuse(name, mode, status, line, tmp_path):
+    done = run(name, mode, tmp_path)
+    assert done.returncode == status, done
+    said = [text for text in done.stderr.splitlines() if not text.startswith("cuconst: summary: ")]
+    assert (said[0] if said else "") == line, done.stderr
+
+
+def test_descriptors_closed_and_yet_recorded(tmp_path):
+    run("close_all_descriptors", "log", tmp_path)
+    assert '"violation"' in "".join(path.read_text() for path in tmp_path.glob("log.*"))
+
+
+def test_fork_children_have_logs_of_their_own(tmp_path):
+    run("fork_before_cuda", "log", tmp_path)
+    assert len(list(tmp_path.glob("log.*"))) == 1, "the parent used no CUDA"
+
+
+def test_a_hundred_thousand_are_ten_records_and_a_count(tmp_path):
+    run("many_violations", "log", tmp_path)
+    text = "".join(path.read_text() for path in tmp_path.glob("log.*"))
+    assert text.count('"kind":"violation"') == 10, text[:2000]
+    assert '"violations":100000' in text.splitlines()[-1]
