@@ -1,11 +1,13 @@
-/* Parts of the registry that registry.h does not show: slots and their generations, lock ranks. */
+/* Parts of the registry that registry.h does not show: slots and their generations, readers that queue up, lock ranks. */
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "registry/lock.h"
-#include "registry/ranges.h"
+#include "registry/tree.h"
 
 TestSuite(registry_inside, .timeout = 10);
 
@@ -74,6 +76,43 @@ Test(registry_inside, slots_of_all_chunks_are_found)
 	cr_assert(eq(ptr, ranges_take(&table, (UINT64_C(1) << 32) + MANY), NULL));
 	cr_assert(eq(ptr, ranges_take(&table, UINT64_MAX), NULL));
 	ranges_destroy(&table);
+}
+
+static struct registry *queue_reg;
+static _Atomic bool answered;
+
+static void *ask(void *data)
+{
+	struct range *out[1];
+	uint64_t distance;
+
+	*(bool *)data = registry_hits(queue_reg, 15, 16) && registry_nearest(queue_reg, 15, &distance) != NULL &&
+	                registry_overlaps(queue_reg, 0, 100, out, 1) == 1;
+	atomic_store(&answered, true);
+	return NULL;
+}
+
+/* A writer that is held up in the middle of its work: readers give up trying, wait for it, and then get their answer. */
+Test(registry_inside, disturbed_readers_queue_up_behind_the_writer)
+{
+	const struct registry_spec spec = {.start = 10, .end = 20};
+	struct tree *tree;
+	pthread_t thread;
+	bool right = false;
+
+	cr_assert(eq(int, registry_create(NULL, &queue_reg), 0));
+	cr_assert(eq(int, registry_insert(queue_reg, &spec, NULL, NULL), 0));
+	tree = (struct tree *)(void *)queue_reg->tree;
+	registry_prefork(queue_reg);
+	tree_write_begin(tree);
+	cr_assert(eq(int, pthread_create(&thread, NULL, ask, &right), 0));
+	usleep(50000);
+	cr_assert(not(atomic_load(&answered)));
+	tree_write_end(tree);
+	registry_postfork_parent(queue_reg);
+	cr_assert(eq(int, pthread_join(thread, NULL), 0));
+	cr_assert(right);
+	registry_destroy(&queue_reg);
 }
 
 Test(registry_inside, locks_by_rising_rank)
