@@ -20,7 +20,10 @@ struct extent {
 	uint64_t slices;
 };
 
-/* Does the box write a byte of [start, end)? *ret_start, *ret_end (may be NULL): first and last + 1 written byte inside. Never wraps. */
+/*
+ * Does the box write a byte of [start, end)? *ret_start, *ret_end (may be NULL): first and last + 1 written byte inside. Never wraps. Exact
+ * for any pitches, even overlapping ones, but where more than 4096 slices interleave: then gaps between rows count as written.
+ */
 bool extent_overlaps(const struct extent *extent, uint64_t start, uint64_t end, uint64_t *ret_start, uint64_t *ret_end);
 
 /* The bounding bytes [*ret_start, *ret_end) of a box, cut at UINT64_MAX; false when it is empty. */

@@ -1,0 +1,40 @@
+/*
+ * The project's mutexes and the one order in which they may be taken. A thread takes locks by rising rank only, so
+ * no two threads can wait for each other. Debug builds (NDEBUG not set) check that and abort on a wrong order.
+ */
+#ifndef CUCONST_REGISTRY_LOCK_H
+#define CUCONST_REGISTRY_LOCK_H
+
+#include <pthread.h>
+
+/* Lowest first. A lock may be taken while locks of lower rank are held, never of the same or of a higher one. */
+enum lock_rank {
+	LOCK_DOORS,
+	LOCK_EFFECTS,
+	LOCK_KERNELS,
+	LOCK_TWINS,
+	LOCK_VERDICT,
+	LOCK_REGISTRY,
+	LOCK_REPORT,
+};
+
+struct lock {
+	pthread_mutex_t mutex;
+	enum lock_rank rank;
+};
+
+/* Static locks. */
+#define LOCK_INITIALIZER(wanted) {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = (wanted)}
+
+void lock_init(struct lock *lock, enum lock_rank rank);
+
+void lock_acquire(struct lock *lock);
+void lock_release(struct lock *lock);
+
+/*
+ * In the child of a fork, by the thread that holds the lock since before it: makes the lock new and free. Not lock_release(),
+ * because threads that waited for it in the parent do not exist here.
+ */
+void lock_reset_in_child(struct lock *lock);
+
+#endif
