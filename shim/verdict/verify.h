@@ -30,6 +30,8 @@ struct verify_driver {
 	CUresult (*module_get_function)(CUfunction *, CUmodule, const char *);
 	CUresult (*mem_alloc)(CUdeviceptr *, size_t);
 	CUresult (*mem_free)(CUdeviceptr);
+	/* May be NULL. Preferred to mem_host_alloc: pages of our own stay readable when the driver takes itself down at exit. */
+	CUresult (*mem_host_register)(void *, size_t, unsigned);
 	CUresult (*mem_host_alloc)(void **, size_t, unsigned);
 	CUresult (*mem_host_get_device_pointer)(CUdeviceptr *, void *, unsigned);
 	CUresult (*stream_create)(CUstream *, unsigned);
