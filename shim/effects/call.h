@@ -73,7 +73,7 @@ static inline uint64_t address_of(const void *pointer)
 	return (uint64_t)pointer;
 }
 
-/* copies.c, sets.c */
+/* copies.c */
 void effect_line(struct call *call, uint64_t address, uint64_t bytes);
 void effect_rows(struct call *call, uint64_t address, uint64_t pitch, uint64_t width, uint64_t rows);
 void effect_batch(struct call *call, const CUdeviceptr *addresses, const size_t *sizes, size_t count);
@@ -115,7 +115,10 @@ void effect_launch_list(struct call *call, const CUDA_LAUNCH_PARAMS *list, unsig
 void effect_unjudged_launch(struct call *call);
 void effect_sync(struct call *call);
 
-/* capture.c, graphs.c, graph_edits.c */
+/* verdict/lifecycle.c */
+void effect_init(struct call *call);
+
+/* capture.c, graphs.c, graph_nodes.c */
 void effect_capture_begin(struct call *call);
 void effect_capture_end(struct call *call);
 void effect_instantiate(struct call *call, CUgraphExec *exec, CUgraph graph);

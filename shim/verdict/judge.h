@@ -28,4 +28,14 @@ CUresult judge_after(struct call *call, CUresult result);
  */
 bool judge_library_write(const char *api, const char *note, uint64_t start, uint64_t bytes, void *caller);
 
+struct verify_finding;
+/* A check on the device found a change: for verify_init(). Any thread, also the watcher. */
+void judge_finding(const struct verify_finding *finding);
+
+struct judge_counts {
+	uint64_t violations; /* recorded or folded, not suppressed */
+	uint64_t denied;     /* of these, refused */
+};
+struct judge_counts judge_counts(void);
+
 #endif

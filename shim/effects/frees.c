@@ -1,0 +1,86 @@
+/* Calls that end an address: free, unmap, the end of a context. Recorded, never refused; the protection ends with the memory. */
+#include <stdlib.h>
+
+#include "shim/effects/capture.h"
+#include "shim/effects/call.h"
+#include "shim/hook_state.h"
+#include "shim/kernels/function.h"
+#include "shim/verdict/protect.h"
+#include "shim/verdict/verify.h"
+
+static void ended_after(struct call *call, CUresult result)
+{
+	if (result == CUDA_SUCCESS)
+		protect_memory_ended(call);
+}
+
+/* Remembers the ranges in [start, end) before the driver takes the memory away: afterwards nobody could tell its size. */
+static void ending(struct call *call, uint64_t start, uint64_t end)
+{
+	struct registry *ranges = protect_ranges();
+	if (!hook_armed || !ranges || !registry_in_bounds(ranges, start, end))
+		return;
+	size_t count = registry_overlaps(ranges, start, end, NULL, 0);
+	struct range **found = count ? malloc(count * sizeof *found) : NULL;
+	if (!found)
+		return;
+	size_t total = registry_overlaps(ranges, start, end, found, count);
+	call->ended = found;
+	call->ended_count = total < count ? total : count;
+	call->after = ended_after;
+}
+
+void effect_free(struct call *call, uint64_t address)
+{
+	CUdeviceptr base;
+	size_t bytes;
+	if (!address || !hook_armed || !drv.cuMemGetAddressRange_v2 || capture_is_running(call->stream))
+		return;
+	if (drv.cuMemGetAddressRange_v2(&base, &bytes, address) == CUDA_SUCCESS && base == address)
+		ending(call, base, base + bytes);
+}
+
+void effect_unmap(struct call *call, uint64_t address, uint64_t bytes)
+{
+	if (address + bytes > address)
+		ending(call, address, address + bytes);
+}
+
+static void context_after(struct call *call, CUresult result)
+{
+	if (result == CUDA_SUCCESS)
+		protect_context_ended(call, call->state[0].pointer);
+}
+
+void effect_context_end(struct call *call, CUcontext context)
+{
+	call->state[0].pointer = context;
+	call->after = context_after;
+}
+
+/* A release ends the primary context only when it was the last: its state tells afterwards. */
+static void primary_after(struct call *call, CUresult result)
+{
+	unsigned flags;
+	int active = 1;
+	if (result == CUDA_SUCCESS && drv.cuDevicePrimaryCtxGetState &&
+	    drv.cuDevicePrimaryCtxGetState((CUdevice)call->state[1].number, &flags, &active) == CUDA_SUCCESS && !active)
+		protect_device_ended(call, (int)call->state[1].number);
+}
+
+void effect_primary_end(struct call *call, CUdevice device)
+{
+	call->state[1].number = (uint64_t)device;
+	call->after = primary_after;
+}
+
+static void module_after(struct call *call, CUresult result)
+{
+	if (result == CUDA_SUCCESS)
+		function_forget();
+}
+
+void effect_module_end(struct call *call)
+{
+	call->after = module_after;
+}

@@ -1,0 +1,269 @@
+/* Reading graph nodes: parameters are copied, because the driver's own copies die with the node or its next edit. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#include "shim/effects/graphs.h"
+#include "shim/effects/launches.h"
+#include "shim/kernels/function.h"
+
+#define MAX_DEPTH 32 /* of child graphs and conditional bodies */
+
+/* Bodies of conditional nodes: the driver tells them only when the node is added. */
+struct conditional {
+	CUgraphNode node;
+	unsigned count;
+	CUgraph *bodies;
+	UT_hash_handle hh;
+};
+static struct conditional *conditionals;
+static pthread_mutex_t conditionals_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void graph_node_clear(struct graph_node *node)
+{
+	free(node->block);
+	free(node->extents);
+	node->block = NULL;
+	node->extents = NULL;
+	node->extent_count = 0;
+}
+
+void graph_nodes_free(struct graph_nodes *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		graph_node_clear(&list->nodes[i]);
+	free(list->nodes);
+	*list = (struct graph_nodes){0};
+}
+
+bool graph_node_kernel(struct graph_node *node, CUfunction function, void **params, void **extra)
+{
+	const void *block;
+	size_t size;
+	node->kind = "kernel";
+	node->function = function_info(function);
+	if (!node->function)
+		return false;
+	if (!params) {
+		if (!launch_extra_block(extra, &block, &size))
+			return true;
+		node->block = malloc(size);
+		if (!node->block)
+			return false;
+		memcpy(node->block, block, size);
+		node->block_bytes = size;
+		return true;
+	}
+	if (!node->function->params_bytes)
+		return node->function->readable;
+	node->block = calloc(1, node->function->params_bytes);
+	if (!node->block)
+		return false;
+	node->block_bytes = node->function->params_bytes;
+	for (size_t i = 0; i < node->function->param_count; i++)
+		if (params[i])
+			memcpy((char *)node->block + node->function->params[i].offset, params[i],
+			       node->function->params[i].bytes);
+	return node->function->readable;
+}
+
+static bool set_extents(struct graph_node *node, const char *kind, const struct extent *extents, size_t count)
+{
+	node->kind = kind;
+	node->extents = count ? malloc(count * sizeof *extents) : NULL;
+	if (count && !node->extents)
+		return false;
+	if (count)
+		memcpy(node->extents, extents, count * sizeof *extents);
+	node->extent_count = count;
+	return true;
+}
+
+bool graph_node_memcpy(struct graph_node *node, const CUDA_MEMCPY3D *params)
+{
+	struct extent extent;
+	return set_extents(node, "memcpy", &extent, effect_copy3d_extent(params, &extent));
+}
+
+bool graph_node_memset(struct graph_node *node, const CUDA_MEMSET_NODE_PARAMS *params)
+{
+	struct extent extent = {.address = params->dst,
+	                        .width = (uint64_t)params->elementSize * params->width,
+	                        .pitch = params->pitch,
+	                        .rows = params->height,
+	                        .slices = 1};
+	return set_extents(node, "memset", &extent, 1);
+}
+
+bool graph_node_memops(struct graph_node *node, const CUstreamBatchMemOpParams *params, unsigned count)
+{
+	struct extent *extents = malloc((count ? count : 1) * sizeof *extents);
+	size_t writes = 0;
+	if (!extents)
+		return false;
+	for (unsigned i = 0; i < count; i++)
+		writes += effect_memop_extent(&params[i], &extents[writes]);
+	node->kind = "memop";
+	node->extents = extents;
+	node->extent_count = writes;
+	return true;
+}
+
+static struct graph_node *append(struct graph_nodes *list, CUgraphNode handle)
+{
+	if (list->count == list->room) {
+		size_t room = list->room ? 2 * list->room : 16;
+		struct graph_node *nodes = realloc(list->nodes, room * sizeof *nodes);
+		if (!nodes)
+			return NULL;
+		list->nodes = nodes;
+		list->room = room;
+	}
+	struct graph_node *node = &list->nodes[list->count++];
+	*node = (struct graph_node){.handle = handle, .enabled = true};
+	return node;
+}
+
+static bool read_kernel(struct graph_node *node, CUgraphNode handle)
+{
+	CUDA_KERNEL_NODE_PARAMS params;
+	CUDA_KERNEL_NODE_PARAMS_v1 old;
+	if (drv.cuGraphKernelNodeGetParams_v2 && drv.cuGraphKernelNodeGetParams_v2(handle, &params) == CUDA_SUCCESS)
+		return graph_node_kernel(node, params.func ? params.func : (CUfunction)params.kern,
+		                         params.kernelParams, params.extra);
+	if (drv.cuGraphKernelNodeGetParams && drv.cuGraphKernelNodeGetParams(handle, &old) == CUDA_SUCCESS)
+		return graph_node_kernel(node, old.func, old.kernelParams, old.extra);
+	return false;
+}
+
+static void read_graph(struct graph_nodes *list, CUgraph graph, unsigned depth);
+
+/* The bodies are copied out: reading them calls the driver, which must not happen under the lock. */
+static void read_conditional(struct graph_nodes *list, CUgraphNode handle, unsigned depth)
+{
+	CUgraph bodies[16];
+	unsigned count = 0;
+	struct conditional *known;
+	pthread_mutex_lock(&conditionals_lock);
+	HASH_FIND_PTR(conditionals, &handle, known);
+	for (; known && count < known->count && count < 16; count++)
+		bodies[count] = known->bodies[count];
+	list->incomplete |= !known || known->count > 16;
+	pthread_mutex_unlock(&conditionals_lock);
+	for (unsigned i = 0; i < count; i++)
+		read_graph(list, bodies[i], depth + 1);
+}
+
+static void read_node(struct graph_nodes *list, CUgraphNode handle, unsigned depth)
+{
+	CUgraphNodeType type;
+	CUgraph child;
+	union {
+		CUDA_MEMCPY3D copy;
+		CUDA_MEMSET_NODE_PARAMS set;
+		CUDA_BATCH_MEM_OP_NODE_PARAMS memops;
+	} params;
+	if (drv.cuGraphNodeGetType(handle, &type) != CUDA_SUCCESS) {
+		list->incomplete = true;
+		return;
+	}
+	struct graph_node *node;
+	bool read = true;
+	switch (type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+		node = append(list, handle);
+		read = node && read_kernel(node, handle);
+		break;
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		node = append(list, handle);
+		read = node && drv.cuGraphMemcpyNodeGetParams(handle, &params.copy) == CUDA_SUCCESS &&
+		       graph_node_memcpy(node, &params.copy);
+		break;
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+		node = append(list, handle);
+		read = node && drv.cuGraphMemsetNodeGetParams(handle, &params.set) == CUDA_SUCCESS &&
+		       graph_node_memset(node, &params.set);
+		break;
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		node = append(list, handle);
+		read = node && drv.cuGraphBatchMemOpNodeGetParams &&
+		       drv.cuGraphBatchMemOpNodeGetParams(handle, &params.memops) == CUDA_SUCCESS &&
+		       graph_node_memops(node, params.memops.paramArray, params.memops.count);
+		break;
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		read = drv.cuGraphChildGraphNodeGetGraph(handle, &child) == CUDA_SUCCESS;
+		if (read)
+			read_graph(list, child, depth + 1);
+		break;
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		read_conditional(list, handle, depth);
+		break;
+	default: /* host, event, semaphore, memory and empty nodes write nothing that is protected */
+		break;
+	}
+	list->incomplete |= !read;
+}
+
+static void read_graph(struct graph_nodes *list, CUgraph graph, unsigned depth)
+{
+	size_t count = 0;
+	if (depth > MAX_DEPTH || drv.cuGraphGetNodes(graph, NULL, &count) != CUDA_SUCCESS) {
+		list->incomplete = true;
+		return;
+	}
+	CUgraphNode *handles = count ? malloc(count * sizeof *handles) : NULL;
+	if (count && (!handles || drv.cuGraphGetNodes(graph, handles, &count) != CUDA_SUCCESS)) {
+		list->incomplete = true;
+		count = 0;
+	}
+	for (size_t i = 0; i < count; i++)
+		read_node(list, handles[i], depth);
+	free(handles);
+}
+
+void graph_nodes_read(struct graph_nodes *list, CUgraph graph)
+{
+	if (!drv.cuGraphGetNodes || !drv.cuGraphNodeGetType || !drv.cuGraphMemcpyNodeGetParams ||
+	    !drv.cuGraphMemsetNodeGetParams || !drv.cuGraphChildGraphNodeGetGraph) {
+		list->incomplete = true;
+		return;
+	}
+	read_graph(list, graph, 0);
+}
+
+static void add_after(struct call *call, CUresult result)
+{
+	const CUgraphNode *node = call->state[0].pointer;
+	const CUgraphNodeParams *params = call->state[1].pointer;
+	if (result != CUDA_SUCCESS || !node || params->type != CU_GRAPH_NODE_TYPE_CONDITIONAL)
+		return;
+	unsigned count = params->conditional.size;
+	struct conditional *added = calloc(1, sizeof *added), *old;
+	CUgraph *bodies = malloc((count ? count : 1) * sizeof(CUgraph));
+	if (!added || !bodies || !params->conditional.phGraph_out) {
+		free(added);
+		free(bodies);
+		return;
+	}
+	memcpy(bodies, params->conditional.phGraph_out, count * sizeof *bodies);
+	added->node = *node;
+	added->count = count;
+	added->bodies = bodies;
+	pthread_mutex_lock(&conditionals_lock);
+	HASH_REPLACE_PTR(conditionals, node, added, old);
+	pthread_mutex_unlock(&conditionals_lock);
+	if (old) {
+		free(old->bodies);
+		free(old);
+	}
+}
+
+void effect_graph_add(struct call *call, CUgraphNode *node, CUgraphNodeParams *params)
+{
+	if (!params)
+		return;
+	call->state[0].pointer = node;
+	call->state[1].pointer = params;
+	call->after = add_after;
+}

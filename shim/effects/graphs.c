@@ -1,0 +1,298 @@
+/* The table of executable graphs: made at instantiation, kept up with edits, judged at each launch. */
+#include "shim/effects/graphs.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <uthash.h>
+
+#include "shim/effects/launches.h"
+#include "shim/hook_state.h"
+#include "shim/kernels/function.h"
+
+struct graph_exec {
+	CUgraphExec exec;
+	struct graph_nodes list;
+	UT_hash_handle hh;
+};
+
+static struct graph_exec *execs;
+/* Innermost but for the registry's: no driver call and no record is made under it. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct graph_exec *find(CUgraphExec exec)
+{
+	struct graph_exec *found;
+	HASH_FIND_PTR(execs, &exec, found);
+	return found;
+}
+
+static void forget(CUgraphExec exec)
+{
+	pthread_mutex_lock(&lock);
+	struct graph_exec *found = find(exec);
+	if (found)
+		HASH_DEL(execs, found);
+	pthread_mutex_unlock(&lock);
+	if (found) {
+		graph_nodes_free(&found->list);
+		free(found);
+	}
+}
+
+static void instantiate_after(struct call *call, CUresult result)
+{
+	const CUgraphExec *exec = call->state[0].pointer;
+	if (result != CUDA_SUCCESS || !exec || !*exec)
+		return;
+	struct graph_exec *added = calloc(1, sizeof *added);
+	if (!added)
+		return;
+	added->exec = *exec;
+	graph_nodes_read(&added->list, call->state[1].pointer);
+	forget(*exec);
+	pthread_mutex_lock(&lock);
+	HASH_ADD_PTR(execs, exec, added);
+	pthread_mutex_unlock(&lock);
+}
+
+void effect_instantiate(struct call *call, CUgraphExec *exec, CUgraph graph)
+{
+	call->state[0].pointer = exec;
+	call->state[1].pointer = graph;
+	call->after = instantiate_after;
+}
+
+static void destroy_after(struct call *call, CUresult result)
+{
+	if (result == CUDA_SUCCESS)
+		forget(call->state[0].pointer);
+}
+
+void effect_exec_destroy(struct call *call, CUgraphExec exec)
+{
+	call->state[0].pointer = exec;
+	call->after = destroy_after;
+}
+
+static void update_after(struct call *call, CUresult result)
+{
+	struct graph_nodes fresh = {0};
+	if (result != CUDA_SUCCESS)
+		return;
+	graph_nodes_read(&fresh, call->state[1].pointer);
+	pthread_mutex_lock(&lock);
+	struct graph_exec *found = find(call->state[0].pointer);
+	if (found) {
+		/* Later edits go on naming the nodes of the graph that was instantiated; the two have the same shape. */
+		for (size_t i = 0; i < fresh.count && fresh.count == found->list.count; i++) {
+			fresh.nodes[i].handle = found->list.nodes[i].handle;
+			fresh.nodes[i].enabled = found->list.nodes[i].enabled;
+		}
+		struct graph_nodes old = found->list;
+		found->list = fresh;
+		fresh = old;
+	}
+	pthread_mutex_unlock(&lock);
+	graph_nodes_free(&fresh);
+}
+
+void effect_exec_update(struct call *call, CUgraphExec exec, CUgraph graph)
+{
+	call->state[0].pointer = exec;
+	call->state[1].pointer = graph;
+	call->after = update_after;
+}
+
+/* An edit of one node: its new effect was read before the call and takes the old one's place when the driver agreed. */
+static void edit_after(struct call *call, CUresult result)
+{
+	struct graph_node *fresh = call->state[2].pointer;
+	pthread_mutex_lock(&lock);
+	struct graph_exec *found = result == CUDA_SUCCESS ? find(call->state[0].pointer) : NULL;
+	for (size_t i = 0; found && i < found->list.count; i++) {
+		struct graph_node *node = &found->list.nodes[i];
+		if (node->handle == fresh->handle) {
+			struct graph_node old = *node;
+			*node = *fresh;
+			node->enabled = old.enabled;
+			*fresh = old;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	graph_node_clear(fresh);
+	free(fresh);
+}
+
+static struct graph_node *edit(struct call *call, CUgraphExec exec, CUgraphNode node)
+{
+	struct graph_node *fresh = calloc(1, sizeof *fresh);
+	if (fresh) {
+		fresh->handle = node;
+		call->state[0].pointer = exec;
+		call->state[2].pointer = fresh;
+		call->after = edit_after;
+	}
+	return fresh;
+}
+
+void effect_exec_kernel_v1(struct call *call, CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *params)
+{
+	struct graph_node *fresh = params ? edit(call, exec, node) : NULL;
+	if (fresh && !graph_node_kernel(fresh, params->func, params->kernelParams, params->extra))
+		hook_count(COUNT_UNJUDGED);
+}
+
+void effect_exec_kernel(struct call *call, CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params)
+{
+	struct graph_node *fresh = params ? edit(call, exec, node) : NULL;
+	if (fresh && !graph_node_kernel(fresh, params->func ? params->func : (CUfunction)params->kern,
+	                                params->kernelParams, params->extra))
+		hook_count(COUNT_UNJUDGED);
+}
+
+void effect_exec_memcpy(struct call *call, CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *params)
+{
+	struct graph_node *fresh = params ? edit(call, exec, node) : NULL;
+	if (fresh && !graph_node_memcpy(fresh, params))
+		hook_count(COUNT_UNJUDGED);
+}
+
+void effect_exec_memset(struct call *call, CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params)
+{
+	struct graph_node *fresh = params ? edit(call, exec, node) : NULL;
+	if (fresh && !graph_node_memset(fresh, params))
+		hook_count(COUNT_UNJUDGED);
+}
+
+void effect_exec_memops(struct call *call, CUgraphExec exec, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+{
+	struct graph_node *fresh = params && params->paramArray ? edit(call, exec, node) : NULL;
+	if (fresh && !graph_node_memops(fresh, params->paramArray, params->count))
+		hook_count(COUNT_UNJUDGED);
+}
+
+void effect_exec_node(struct call *call, CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *params)
+{
+	if (!params)
+		return;
+	switch (params->type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL: {
+		struct graph_node *fresh = edit(call, exec, node);
+		if (fresh && !graph_node_kernel(fresh,
+		                                params->kernel.func ? params->kernel.func
+		                                                    : (CUfunction)params->kernel.kern,
+		                                params->kernel.kernelParams, params->kernel.extra))
+			hook_count(COUNT_UNJUDGED);
+		break;
+	}
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		effect_exec_memcpy(call, exec, node, &params->memcpy.copyParams);
+		break;
+	case CU_GRAPH_NODE_TYPE_MEMSET: {
+		CUDA_MEMSET_NODE_PARAMS set = {.dst = params->memset.dst,
+		                               .pitch = params->memset.pitch,
+		                               .elementSize = params->memset.elementSize,
+		                               .width = params->memset.width,
+		                               .height = params->memset.height};
+		effect_exec_memset(call, exec, node, &set);
+		break;
+	}
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
+		struct graph_node *fresh = params->memOp.paramArray ? edit(call, exec, node) : NULL;
+		if (fresh && !graph_node_memops(fresh, params->memOp.paramArray, params->memOp.count))
+			hook_count(COUNT_UNJUDGED);
+		break;
+	}
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		effect_exec_child(call, exec, node, params->graph.graph);
+		break;
+	default:
+		break;
+	}
+}
+
+/*
+ * A child graph's nodes are replaced by those of a graph of the same shape: the nodes that were read from the child keep their
+ * handles and take the new effects, in order.
+ */
+static void child_after(struct call *call, CUresult result)
+{
+	struct graph_nodes fresh = {0}, handles = {0};
+	CUgraph embedded;
+	if (result != CUDA_SUCCESS)
+		return;
+	graph_nodes_read(&fresh, call->state[2].pointer);
+	if (drv.cuGraphChildGraphNodeGetGraph(call->state[1].pointer, &embedded) == CUDA_SUCCESS)
+		graph_nodes_read(&handles, embedded);
+	pthread_mutex_lock(&lock);
+	struct graph_exec *found = find(call->state[0].pointer);
+	for (size_t i = 0; found && i < fresh.count && i < handles.count; i++)
+		for (size_t k = 0; k < found->list.count; k++) {
+			struct graph_node *node = &found->list.nodes[k];
+			if (node->handle != handles.nodes[i].handle)
+				continue;
+			struct graph_node old = *node;
+			*node = fresh.nodes[i];
+			node->handle = old.handle;
+			node->enabled = old.enabled;
+			fresh.nodes[i] = old;
+		}
+	pthread_mutex_unlock(&lock);
+	graph_nodes_free(&fresh);
+	graph_nodes_free(&handles);
+}
+
+void effect_exec_child(struct call *call, CUgraphExec exec, CUgraphNode node, CUgraph child)
+{
+	call->state[0].pointer = exec;
+	call->state[1].pointer = node;
+	call->state[2].pointer = child;
+	call->after = child_after;
+}
+
+static void enable_after(struct call *call, CUresult result)
+{
+	if (result != CUDA_SUCCESS)
+		return;
+	pthread_mutex_lock(&lock);
+	struct graph_exec *found = find(call->state[0].pointer);
+	for (size_t i = 0; found && i < found->list.count; i++)
+		if (found->list.nodes[i].handle == call->state[1].pointer)
+			found->list.nodes[i].enabled = call->state[2].number;
+	pthread_mutex_unlock(&lock);
+}
+
+void effect_exec_enable(struct call *call, CUgraphExec exec, CUgraphNode node, unsigned enabled)
+{
+	call->state[0].pointer = exec;
+	call->state[1].pointer = node;
+	call->state[2].number = enabled;
+	call->after = enable_after;
+}
+
+void effect_graph_launch(struct call *call, CUgraphExec exec)
+{
+	call->graph = address_of(exec);
+	pthread_mutex_lock(&lock);
+	struct graph_exec *found = find(exec);
+	if (!found || found->list.incomplete)
+		hook_count(COUNT_UNJUDGED);
+	for (size_t i = 0; found && i < found->list.count; i++) {
+		const struct graph_node *node = &found->list.nodes[i];
+		if (!node->enabled)
+			continue;
+		for (size_t k = 0; k < node->extent_count; k++)
+			call_add_write(call, &node->extents[k], node->kind);
+		if (node->function && node->block)
+			launch_scan_block(call, node->function, node->block, node->block_bytes);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void graphs_reset(void)
+{
+	/* The lock may have been held by a thread the child does not have; the table is left where it is. */
+	pthread_mutex_init(&lock, NULL);
+	execs = NULL;
+}

@@ -1,0 +1,44 @@
+/*
+ * Executable graphs: what each node writes, copied when the graph is instantiated and kept up with every edit, because a range may be
+ * protected long after a graph was captured. graphs.c keeps the table and judges launches; graph_nodes.c reads nodes.
+ */
+#ifndef CUCONST_EFFECTS_GRAPHS_H
+#define CUCONST_EFFECTS_GRAPHS_H
+
+#include "shim/effects/call.h"
+
+/* What one node writes. Owned by its executable graph. */
+struct graph_node {
+	CUgraphNode handle; /* of the graph it was instantiated from: edits name it */
+	const char *kind;   /* "kernel", "memcpy", "memset", "memop"; static text */
+	bool enabled;
+	const struct function_info *function; /* kernel; else NULL */
+	void *block;                          /* kernel: its parameters, laid out as the function says; NULL: none or unreadable */
+	size_t block_bytes;
+	struct extent *extents; /* the others */
+	size_t extent_count;
+};
+
+/* A growing list of nodes. Zero-initialised is empty. */
+struct graph_nodes {
+	struct graph_node *nodes;
+	size_t count, room;
+	bool incomplete; /* a node could not be read: a conditional body nobody saw, or no memory */
+};
+
+/* Appends what the nodes of `graph` write, child graphs and known conditional bodies included. Driver queries only. */
+void graph_nodes_read(struct graph_nodes *list, CUgraph graph);
+
+void graph_nodes_free(struct graph_nodes *list);
+void graph_node_clear(struct graph_node *node); /* what it holds, not itself */
+
+/* Fills an empty node's effect from parameters. False: no memory. */
+bool graph_node_kernel(struct graph_node *node, CUfunction function, void **params, void **extra);
+bool graph_node_memcpy(struct graph_node *node, const CUDA_MEMCPY3D *params);
+bool graph_node_memset(struct graph_node *node, const CUDA_MEMSET_NODE_PARAMS *params);
+bool graph_node_memops(struct graph_node *node, const CUstreamBatchMemOpParams *params, unsigned count);
+
+/* fork child: forget all executable graphs. */
+void graphs_reset(void);
+
+#endif

@@ -1,0 +1,28 @@
+/* Stream memory operations in batches. Single ones are plain lines of 4 or 8 bytes. */
+#include "shim/effects/call.h"
+
+bool effect_memop_extent(const CUstreamBatchMemOpParams *param, struct extent *ret_extent)
+{
+	uint64_t bytes;
+	switch (param->operation) {
+	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+		bytes = 4;
+		break;
+	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+		bytes = 8;
+		break;
+	default:
+		return false;
+	}
+	*ret_extent =
+		(struct extent){.address = param->writeValue.address, .width = bytes, .rows = 1, .slices = 1};
+	return true;
+}
+
+void effect_memops(struct call *call, const CUstreamBatchMemOpParams *params, unsigned count)
+{
+	struct extent extent;
+	for (unsigned i = 0; params && i < count; i++)
+		if (effect_memop_extent(&params[i], &extent))
+			call_add_write(call, &extent, NULL);
+}

@@ -1,0 +1,67 @@
+#include "shim/hook_state.h"
+
+#include <pthread.h>
+#include <stddef.h>
+
+#define SLOTS 1024 /* threads alive at once that count without sharing */
+
+__thread struct hook_thread hook_thread __attribute__((tls_model("initial-exec")));
+_Atomic bool hook_armed;
+_Atomic bool hook_disabled;
+
+/* Slot 0 is shared by threads beyond SLOTS: counts there may lose an increment to a race, never more. */
+static struct {
+	struct hook_counts counts __attribute__((aligned(64)));
+} slots[SLOTS];
+static pthread_key_t slot_key;
+static _Atomic int key_state; /* 0 none, 1 being made, 2 ready, 3 cannot be made */
+
+static void slot_leave(void *counts)
+{
+	/* A hook in a later destructor of this thread claims another one. */
+	hook_thread.counts = NULL;
+	atomic_store_explicit(&((struct hook_counts *)counts)->taken, false, memory_order_release);
+}
+
+static bool key_ready(void)
+{
+	int state = atomic_load_explicit(&key_state, memory_order_acquire);
+	if (state == 0 && atomic_compare_exchange_strong(&key_state, &state, 1)) {
+		state = pthread_key_create(&slot_key, slot_leave) ? 3 : 2;
+		atomic_store_explicit(&key_state, state, memory_order_release);
+	}
+	return state == 2;
+}
+
+struct hook_counts *hook_counts_claim(void)
+{
+	if (key_ready()) {
+		for (size_t i = 1; i < SLOTS; i++) {
+			struct hook_counts *counts = &slots[i].counts;
+			bool taken = false;
+			if (!atomic_load_explicit(&counts->taken, memory_order_relaxed) &&
+			    atomic_compare_exchange_strong(&counts->taken, &taken, true)) {
+				pthread_setspecific(slot_key, counts);
+				hook_thread.counts = counts;
+				return counts;
+			}
+		}
+	}
+	hook_thread.counts = &slots[0].counts;
+	return hook_thread.counts;
+}
+
+uint64_t hook_counted(enum hook_counter counter)
+{
+	uint64_t sum = 0;
+	for (size_t i = 0; i < SLOTS; i++)
+		sum += atomic_load_explicit(&slots[i].counts.of[counter], memory_order_relaxed);
+	return sum;
+}
+
+void hook_counts_reset(void)
+{
+	for (size_t i = 0; i < SLOTS; i++)
+		for (size_t c = 0; c < COUNT_KINDS; c++)
+			atomic_store_explicit(&slots[i].counts.of[c], 0, memory_order_relaxed);
+}

@@ -1,0 +1,71 @@
+/*
+ * What every hook looks at first: is anything protected, is this thread inside a hook already; and the counts of calls.
+ * A leaf: every folder of shim/ may include it.
+ */
+#ifndef CUCONST_HOOK_STATE_H
+#define CUCONST_HOOK_STATE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HOOK_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+enum hook_counter {
+	COUNT_CALL,         /* copies, sets, memory operations */
+	COUNT_LAUNCH,       /* kernel launches */
+	COUNT_GRAPH_LAUNCH,
+	COUNT_CHECKED,      /* of all these, judged against at least one range */
+	COUNT_UNJUDGED,     /* could not be judged: parameters unknown */
+	COUNT_KINDS
+};
+
+/* One thread's counts: written by that thread alone, so an increment needs no locked instruction. */
+struct hook_counts {
+	_Atomic uint64_t of[COUNT_KINDS];
+	_Atomic bool taken;
+};
+
+/* This thread's state; initial-exec, so that reaching it costs one instruction. */
+struct hook_thread {
+	struct hook_counts *counts; /* NULL before the first call */
+	unsigned depth;             /* inside a hook: the driver called us back */
+};
+extern __thread struct hook_thread hook_thread __attribute__((tls_model("initial-exec")));
+
+/* Gives this thread counts of its own; they go back, with their values, when the thread ends. */
+struct hook_counts *hook_counts_claim(void);
+
+/* The sum over all threads, living and dead. */
+uint64_t hook_counted(enum hook_counter counter);
+
+/* fork child: all counts at zero. */
+void hook_counts_reset(void);
+
+static inline void hook_count(enum hook_counter counter)
+{
+	struct hook_counts *counts = hook_thread.counts;
+	if (HOOK_UNLIKELY(!counts))
+		counts = hook_counts_claim();
+	uint64_t value = atomic_load_explicit(&counts->of[counter], memory_order_relaxed);
+	atomic_store_explicit(&counts->of[counter], value + 1, memory_order_relaxed);
+}
+
+/* Something is protected and the shim is active in this process. */
+extern _Atomic bool hook_armed;
+/* Nothing is tracked or judged: could not start, or a fork child of a process that used CUDA. */
+extern _Atomic bool hook_disabled;
+
+/* Nothing to judge: one relaxed load, and this thread's depth. */
+static inline bool hook_idle(void)
+{
+	return !atomic_load_explicit(&hook_armed, memory_order_relaxed) || hook_thread.depth;
+}
+
+/* Nothing to track either. */
+static inline bool hook_bypassed(void)
+{
+	return atomic_load_explicit(&hook_disabled, memory_order_relaxed) || hook_thread.depth;
+}
+
+#endif

@@ -1,0 +1,177 @@
+#include "shim/kernels/function.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/report/site.h"
+
+/*
+ * Open addressing, grown by publishing a larger table; old tables and entries stay, because readers take no lock. Forgetting raises the
+ * epoch: an entry of an older epoch is asked anew, and kept as it is when the answer is the same.
+ */
+struct entry {
+	_Atomic(const struct function_info *) info;
+	_Atomic uint64_t epoch;
+};
+struct table {
+	size_t size, used; /* size is a power of two; used changes under the lock */
+	struct entry entries[];
+};
+
+#define FIRST_SIZE 1024
+#define MAX_PARAMS 4096 /* no kernel has more: parameter blocks end at 32764 bytes */
+
+static _Atomic(struct table *) current;
+static _Atomic uint64_t epoch = 1;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static size_t place(CUfunction function, size_t size)
+{
+	return (((uintptr_t)function >> 4) * 0x9e3779b97f4a7c15u >> 20) & (size - 1);
+}
+
+static struct entry *probe(struct table *table, CUfunction function)
+{
+	for (size_t i = place(function, table->size);; i = (i + 1) & (table->size - 1)) {
+		const struct function_info *info =
+			atomic_load_explicit(&table->entries[i].info, memory_order_acquire);
+		if (!info || info->function == function)
+			return &table->entries[i];
+	}
+}
+
+static CUresult param_info(CUfunction function, size_t index, size_t *ret_offset, size_t *ret_bytes)
+{
+	CUresult result = CUDA_ERROR_NOT_FOUND;
+	if (drv.cuFuncGetParamInfo)
+		result = drv.cuFuncGetParamInfo(function, index, ret_offset, ret_bytes);
+	/* A CUkernel passed as CUfunction (cudart, cuda.core) is refused there with CUDA_ERROR_INVALID_HANDLE. */
+	if (result == CUDA_ERROR_INVALID_HANDLE && drv.cuKernelGetParamInfo)
+		result = drv.cuKernelGetParamInfo((CUkernel)function, index, ret_offset, ret_bytes);
+	return result;
+}
+
+static const char *function_name(CUfunction function)
+{
+	const char *name = NULL;
+	if (drv.cuFuncGetName && drv.cuFuncGetName(&name, function) == CUDA_SUCCESS && name)
+		return site_intern(name);
+	if (drv.cuKernelGetName && drv.cuKernelGetName(&name, (CUkernel)function) == CUDA_SUCCESS && name)
+		return site_intern(name);
+	return "?";
+}
+
+static struct function_info *ask(CUfunction function)
+{
+	struct function_param params[MAX_PARAMS];
+	size_t count = 0, offset, bytes, end = 0;
+	CUresult result = CUDA_SUCCESS;
+	while (count < MAX_PARAMS && (result = param_info(function, count, &offset, &bytes)) == CUDA_SUCCESS) {
+		params[count++] = (struct function_param){(uint32_t)offset, (uint32_t)bytes};
+		end = offset + bytes > end ? offset + bytes : end;
+	}
+	struct function_info *info = malloc(sizeof *info + count * sizeof *params);
+	if (!info)
+		return NULL;
+	info->function = function;
+	info->name = function_name(function);
+	/* The list ends with CUDA_ERROR_INVALID_VALUE, also for a kernel without parameters. */
+	info->readable = result == CUDA_ERROR_INVALID_VALUE;
+	info->param_count = count;
+	info->params_bytes = end;
+	memcpy(info->params, params, count * sizeof *params);
+	return info;
+}
+
+static bool same(const struct function_info *a, const struct function_info *b)
+{
+	return a->name == b->name && a->readable == b->readable && a->param_count == b->param_count &&
+	       !memcmp(a->params, b->params, a->param_count * sizeof *a->params);
+}
+
+static struct table *grown(struct table *old)
+{
+	size_t size = old ? 2 * old->size : FIRST_SIZE;
+	struct table *table = calloc(1, sizeof *table + size * sizeof table->entries[0]);
+	if (!table)
+		return NULL;
+	table->size = size;
+	for (size_t i = 0; old && i < old->size; i++) {
+		const struct function_info *info = atomic_load_explicit(&old->entries[i].info, memory_order_relaxed);
+		if (!info)
+			continue;
+		struct entry *entry = probe(table, info->function);
+		atomic_store_explicit(&entry->info, info, memory_order_relaxed);
+		atomic_store_explicit(&entry->epoch,
+		                      atomic_load_explicit(&old->entries[i].epoch, memory_order_relaxed),
+		                      memory_order_relaxed);
+		table->used++;
+	}
+	atomic_store_explicit(&current, table, memory_order_release);
+	return table;
+}
+
+/* Publishes what the driver said; the caller asked it with no lock held. */
+static const struct function_info *publish(struct function_info *info, uint64_t now)
+{
+	pthread_mutex_lock(&lock);
+	struct table *table = atomic_load_explicit(&current, memory_order_relaxed);
+	if (!table || 2 * (table->used + 1) > table->size) {
+		struct table *larger = grown(table);
+		table = larger ? larger : table;
+	}
+	const struct function_info *kept = info;
+	if (table && table->used + 1 < table->size) {
+		struct entry *entry = probe(table, info->function);
+		const struct function_info *old = atomic_load_explicit(&entry->info, memory_order_relaxed);
+		if (old && same(old, info)) {
+			free(info);
+			kept = old;
+		} else {
+			table->used += !old;
+			atomic_store_explicit(&entry->info, info, memory_order_release);
+		}
+		atomic_store_explicit(&entry->epoch, now, memory_order_release);
+	}
+	pthread_mutex_unlock(&lock);
+	return kept;
+}
+
+const struct function_info *function_info(CUfunction function)
+{
+	uint64_t now = atomic_load_explicit(&epoch, memory_order_acquire);
+	struct table *table = atomic_load_explicit(&current, memory_order_acquire);
+	if (table) {
+		struct entry *entry = probe(table, function);
+		const struct function_info *info = atomic_load_explicit(&entry->info, memory_order_acquire);
+		if (info && info->function == function &&
+		    atomic_load_explicit(&entry->epoch, memory_order_acquire) == now)
+			return info;
+	}
+	struct function_info *info = ask(function);
+	return info ? publish(info, now) : NULL;
+}
+
+void function_forget(void)
+{
+	atomic_fetch_add_explicit(&epoch, 1, memory_order_acq_rel);
+}
+
+int function_param_at(const struct function_info *info, uint32_t offset, uint32_t *ret_within)
+{
+	for (size_t i = 0; i < info->param_count; i++) {
+		const struct function_param *param = &info->params[i];
+		if (offset >= param->offset && offset - param->offset < param->bytes) {
+			*ret_within = offset - param->offset;
+			return (int)i;
+		}
+	}
+	return -1;
+}
+
+enum kernel_verdict function_verdict(const struct function_info *info, int argument, uint32_t offset)
+{
+	return KERNEL_UNKNOWN;
+}

@@ -1,0 +1,380 @@
+#include "shim/verdict/judge.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+
+#include "shim/effects/call.h"
+#include "shim/effects/capture.h"
+#include "shim/effects/outer.h"
+#include "shim/hook_state.h"
+#include "shim/kernels/function.h"
+#include "shim/report/report.h"
+#include "shim/verdict/lifecycle.h"
+#include "shim/verdict/options.h"
+#include "shim/verdict/protect.h"
+#include "shim/verdict/verify.h"
+
+/* One range that the call writes by contract. */
+struct hit {
+	struct range *range; /* a reference held */
+	uint64_t start, end, bytes;
+	const char *node; /* kind of graph node or NULL */
+	bool permitted;   /* by its owner, or suppressed */
+};
+
+/* Between judge_before() and judge_after(). On the heap: only calls that touch a protected range have one. */
+struct judgement {
+	struct site site;
+	struct outer outer;
+	size_t hit_count;
+	struct hit hits[];
+};
+
+static _Atomic uint64_t violations, denied;
+
+struct judge_counts judge_counts(void)
+{
+	return (struct judge_counts){atomic_load(&violations), atomic_load(&denied)};
+}
+
+/* May this writer write there? Owners are globs over library file names; unwinding was paid for already. */
+static bool owned(const struct range *range, const struct site *site)
+{
+	return range->owner && !fnmatch(range->owner, site_library(site), 0);
+}
+
+static struct report_event hit_event(const struct call *call, const struct hit *hit)
+{
+	const struct judgement *judgement = call->judgement;
+	return (struct report_event){.kind = REPORT_VIOLATION,
+	                             .evidence = EVIDENCE_WRITTEN,
+	                             .action = ACTION_LOGGED,
+	                             .api = call->entry->name,
+	                             .outer_api = judgement->outer.api,
+	                             .outer_note = judgement->outer.note,
+	                             .written_start = hit->start,
+	                             .written_end = hit->end,
+	                             .written_bytes = hit->bytes,
+	                             .written_exact = true,
+	                             .stream = address_of(call->stream),
+	                             .graph = call->graph,
+	                             .graph_node = hit->node,
+	                             .site = &judgement->site};
+}
+
+/* Writes the event about `range` and counts it. False: suppressed. */
+static bool emit(struct report_event *event, struct range *range, enum report_action action, CUresult result)
+{
+	event->range = range;
+	event->device = range_device(range);
+	event->action = action;
+	event->result = (int)result;
+	if (!report_emit(event))
+		return false;
+	if (event->kind == REPORT_VIOLATION) {
+		atomic_fetch_add(&violations, 1);
+		atomic_fetch_add(&range->violations, 1);
+		if (action == ACTION_DENIED)
+			atomic_fetch_add(&denied, 1);
+	}
+	return true;
+}
+
+/* How many bytes of a box lie in [start, end), its first and last byte there: known for one row, 0 (unknown) for pitched boxes. */
+static uint64_t bytes_inside(const struct extent *extent, uint64_t start, uint64_t end)
+{
+	return extent->rows == 1 && extent->slices == 1 ? end - start : 0;
+}
+
+/* Adds what one write does to one range; several writes of a batch to the same range make one hit. */
+static void add_hit(struct judgement *judgement, struct range *range, const struct call_write *write)
+{
+	uint64_t start, end;
+	if (!extent_overlaps(&write->extent, range->start, range->end, &start, &end)) {
+		range_put(range);
+		return;
+	}
+	uint64_t bytes = bytes_inside(&write->extent, start, end);
+	for (size_t i = 0; i < judgement->hit_count; i++) {
+		struct hit *hit = &judgement->hits[i];
+		if (hit->range != range)
+			continue;
+		hit->start = start < hit->start ? start : hit->start;
+		hit->end = end > hit->end ? end : hit->end;
+		hit->bytes = 0; /* the writes may overlap each other */
+		range_put(range);
+		return;
+	}
+	judgement->hits[judgement->hit_count++] = (struct hit){range, start, end, bytes, write->node, false};
+}
+
+/* All ranges that the call's writes overlap. NULL: none, or no memory (then counted). */
+static struct judgement *find_hits(const struct call *call)
+{
+	struct registry *ranges = protect_ranges();
+	size_t room = 0;
+	uint64_t start, end;
+	for (size_t i = 0; i < call->write_count; i++)
+		if (extent_bounds(&call->writes[i].extent, &start, &end))
+			room += registry_overlaps(ranges, start, end, NULL, 0);
+	/* Ranges that another thread adds between the two passes do not fit, and came after this call anyway. */
+	struct judgement *judgement = malloc(sizeof *judgement + room * sizeof judgement->hits[0]);
+	struct range **found = malloc((room ? room : 1) * sizeof(struct range *));
+	if (!judgement || !found) {
+		hook_count(COUNT_UNJUDGED);
+		free(judgement);
+		free(found);
+		return NULL;
+	}
+	judgement->hit_count = 0;
+	for (size_t i = 0, used = 0; i < call->write_count; i++) {
+		if (!extent_bounds(&call->writes[i].extent, &start, &end))
+			continue;
+		size_t count = registry_overlaps(ranges, start, end, found, room - used);
+		count = count < room - used ? count : room - used;
+		for (size_t k = 0; k < count; k++)
+			add_hit(judgement, found[k], &call->writes[i]);
+		used += count;
+	}
+	free(found);
+	return judgement;
+}
+
+static void drop(struct call *call)
+{
+	struct judgement *judgement = call->judgement;
+	for (size_t i = 0; judgement && i < judgement->hit_count; i++)
+		range_put(judgement->hits[i].range);
+	free(judgement);
+	call->judgement = NULL;
+}
+
+/* deny: refuses when a hit is neither its owner's nor suppressed. strict: the end. log: go on. */
+static CUresult decide(struct call *call)
+{
+	struct judgement *judgement = call->judgement;
+	enum options_mode mode = options_get()->mode;
+	bool refuse = false;
+	for (size_t i = 0; i < judgement->hit_count; i++) {
+		struct hit *hit = &judgement->hits[i];
+		struct report_event event = hit_event(call, hit);
+		atomic_fetch_add_explicit(&hit->range->checks, 1, memory_order_relaxed);
+		hit->permitted = owned(hit->range, &judgement->site);
+		if (hit->permitted || mode == MODE_LOG)
+			continue;
+		if (mode == MODE_STRICT)
+			refuse |= emit(&event, hit->range, ACTION_STOPPED, CUDA_SUCCESS);
+		else
+			refuse |= emit(&event, hit->range, ACTION_DENIED, CUDA_ERROR_NOT_PERMITTED);
+		hit->permitted = true; /* suppressed, else it does not come to pass */
+	}
+	if (refuse && mode == MODE_STRICT)
+		lifecycle_stop();
+	return refuse ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
+}
+
+static void forget_slots(struct call *call)
+{
+	for (size_t i = 0; i < call->slot_count; i++)
+		range_put(call->slots[i].range);
+	call->slot_count = 0;
+}
+
+CUresult judge_before(struct call *call)
+{
+	if (!call->write_count && !call->slot_count)
+		return CUDA_SUCCESS;
+	/* What is captured does not run now: the graph is judged when it is launched. */
+	if (capture_is_running(call->stream)) {
+		call->write_count = 0;
+		forget_slots(call);
+		return CUDA_SUCCESS;
+	}
+	hook_count(COUNT_CHECKED);
+	call->judgement = find_hits(call);
+	if (!call->judgement)
+		return CUDA_SUCCESS;
+	call->judgement->outer = outer_call;
+	site_capture(&call->judgement->site, call->caller);
+	CUresult result = call->judgement->hit_count ? decide(call) : CUDA_SUCCESS;
+	if (result != CUDA_SUCCESS)
+		drop(call);
+	return result;
+}
+
+static bool is_hit(const struct judgement *judgement, const struct range *range)
+{
+	for (size_t i = 0; i < judgement->hit_count; i++)
+		if (judgement->hits[i].range == range)
+			return true;
+	return false;
+}
+
+static struct report_kernel slot_kernel(const struct call *call, const struct call_slot *slot)
+{
+	return (struct report_kernel){.name = slot->function->name,
+	                              .argument = slot->argument,
+	                              .offset = slot->offset,
+	                              .value = slot->value,
+	                              .api = call->entry->name,
+	                              .site = call->judgement->site};
+}
+
+/* Graph nodes that hold an address in this range. The array is the caller's to free; NULL: none, or no memory. */
+static struct report_kernel *node_candidates(const struct call *call, const struct range *range, size_t *ret_count)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < call->slot_count; i++)
+		count += call->slots[i].range == range;
+	struct report_kernel *kernels = malloc(count * sizeof *kernels);
+	*ret_count = 0;
+	for (size_t i = 0; kernels && i < call->slot_count; i++)
+		if (call->slots[i].range == range)
+			kernels[(*ret_count)++] = slot_kernel(call, &call->slots[i]);
+	return kernels;
+}
+
+/* A launch ran that may have written this range: compare it with its baseline, in stream order. */
+static void verify_slot(const struct call *call, const struct call_slot *slot)
+{
+	struct judgement *judgement = call->judgement;
+	struct range *range = slot->range;
+	atomic_fetch_add_explicit(&range->checks, 1, memory_order_relaxed);
+	if (owned(range, &judgement->site)) {
+		atomic_fetch_add_explicit(&range->passed, 1, memory_order_relaxed);
+		verify_refresh(&range, 1, call->stream);
+		return;
+	}
+	struct verify_writer writer = {.api = call->entry->name,
+	                               .outer_api = judgement->outer.api,
+	                               .outer_note = judgement->outer.note,
+	                               .stream = address_of(call->stream),
+	                               .graph = call->graph,
+	                               .device = range_device(range),
+	                               .site = judgement->site};
+	struct report_kernel *candidates = NULL;
+	if (call->graph)
+		writer.candidates = candidates = node_candidates(call, range, &writer.candidate_count);
+	else
+		writer.kernel = slot_kernel(call, slot);
+	verify_after(&writer, &range, 1, call->stream);
+	free(candidates);
+}
+
+/* Launches: each range once, by the first slot that may be stored through. A range that was written by contract needs no check. */
+static bool verify_slots(const struct call *call)
+{
+	bool any = false;
+	for (size_t i = 0; i < call->slot_count; i++) {
+		const struct call_slot *slot = &call->slots[i];
+		bool seen = is_hit(call->judgement, slot->range);
+		for (size_t k = 0; k < i && !seen; k++)
+			seen = call->slots[k].range == slot->range;
+		if (seen || function_verdict(slot->function, slot->argument, slot->offset) == KERNEL_CLEAN)
+			continue;
+		verify_slot(call, slot);
+		any = true;
+	}
+	return any;
+}
+
+/* The driver took the call: record what was written by contract, and let the baselines move on. */
+static void record_hits(const struct call *call)
+{
+	struct judgement *judgement = call->judgement;
+	for (size_t i = 0; i < judgement->hit_count; i++) {
+		struct hit *hit = &judgement->hits[i];
+		struct report_event event = hit_event(call, hit);
+		if (hit->permitted)
+			atomic_fetch_add_explicit(&hit->range->passed, 1, memory_order_relaxed);
+		else
+			emit(&event, hit->range, ACTION_LOGGED, CUDA_SUCCESS);
+		verify_refresh(&hit->range, 1, call->stream);
+	}
+}
+
+CUresult judge_after(struct call *call, CUresult result)
+{
+	bool checked = false;
+	if (call->after)
+		call->after(call, result);
+	if (call->judgement && result == CUDA_SUCCESS) {
+		record_hits(call);
+		checked = verify_slots(call);
+	}
+	drop(call);
+	call_end(call);
+	if (checked && options_get()->wait_ms)
+		verify_drain(options_get()->wait_ms);
+	else
+		verify_poll();
+	return result;
+}
+
+void judge_finding(const struct verify_finding *finding)
+{
+	const struct verify_writer *writer = finding->writer;
+	bool strict = options_get()->mode == MODE_STRICT && !finding->inconclusive;
+	size_t count = writer->candidate_count + finding->other_count;
+	struct report_kernel *candidates = count ? malloc(count * sizeof *candidates) : NULL;
+	size_t used = 0;
+	for (size_t i = 0; candidates && i < writer->candidate_count; i++)
+		candidates[used++] = writer->candidates[i];
+	for (size_t i = 0; candidates && i < finding->other_count; i++)
+		if (finding->others[i].kernel.name)
+			candidates[used++] = finding->others[i].kernel;
+	struct report_event event = {.kind = finding->inconclusive ? REPORT_INCONCLUSIVE : REPORT_VIOLATION,
+	                             .evidence = EVIDENCE_CHANGED,
+	                             .api = writer->api,
+	                             .outer_api = writer->outer_api,
+	                             .outer_note = writer->outer_note,
+	                             .written_start = finding->written_start,
+	                             .written_end = finding->written_end,
+	                             .written_bytes = finding->written_bytes,
+	                             .written_exact = finding->exact,
+	                             .kernel = writer->kernel.name ? &writer->kernel : NULL,
+	                             .candidates = candidates,
+	                             .candidate_count = used,
+	                             .unverified_launches = finding->unverified_launches,
+	                             .stream = writer->stream,
+	                             .graph = writer->graph,
+	                             .site = &writer->site};
+	bool recorded = emit(&event, finding->range, strict ? ACTION_STOPPED : ACTION_LOGGED, CUDA_SUCCESS);
+	free(candidates);
+	if (recorded && strict)
+		lifecycle_stop();
+}
+
+bool judge_library_write(const char *api, const char *note, uint64_t start, uint64_t bytes, void *caller)
+{
+	struct registry *ranges = protect_ranges();
+	enum options_mode mode = options_get()->mode;
+	struct range *found[64];
+	struct site site;
+	bool refuse = false;
+	if (hook_idle() || mode == MODE_LOG || !registry_in_bounds(ranges, start, start + bytes))
+		return false;
+	size_t count = registry_overlaps(ranges, start, start + bytes, found, 64);
+	count = count < 64 ? count : 64;
+	if (count)
+		site_capture(&site, caller);
+	for (size_t i = 0; i < count; i++) {
+		struct range *range = found[i];
+		struct report_event event = {.kind = REPORT_VIOLATION,
+		                             .evidence = EVIDENCE_WRITTEN,
+		                             .api = api,
+		                             .outer_api = api,
+		                             .outer_note = note,
+		                             .written_start = start > range->start ? start : range->start,
+		                             .written_end = start + bytes < range->end ? start + bytes : range->end,
+		                             .written_exact = true,
+		                             .site = &site};
+		if (!owned(range, &site))
+			refuse |= emit(&event, range, mode == MODE_STRICT ? ACTION_STOPPED : ACTION_DENIED,
+			               CUDA_ERROR_NOT_PERMITTED);
+		range_put(range);
+	}
+	if (refuse && mode == MODE_STRICT)
+		lifecycle_stop();
+	return refuse;
+}

@@ -1,0 +1,200 @@
+#define CUCONST_BUILDING
+#include "shim/verdict/lifecycle.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shim/cuconst.h"
+#include "shim/doors/doors.h"
+#include "shim/effects/capture.h"
+#include "shim/effects/call.h"
+#include "shim/effects/graphs.h"
+#include "shim/hook_state.h"
+#include "shim/report/report.h"
+#include "shim/verdict/judge.h"
+#include "shim/verdict/options.h"
+#include "shim/verdict/protect.h"
+#include "shim/verdict/status.h"
+#include "shim/verdict/suppress.h"
+#include "shim/verdict/verify.h"
+
+static _Atomic bool initialised; /* cuInit succeeded here: a fork child cannot use CUDA */
+static _Atomic bool armed_once, closed;
+
+static void summary_fill(struct report_summary *ret, char *blind, size_t blind_bytes)
+{
+	struct protect_totals totals = protect_totals();
+	struct verify_counts checks = verify_counts();
+	uint64_t unjudged = hook_counted(COUNT_UNJUDGED);
+	*ret = (struct report_summary){
+		.ranges_ever = totals.ranges_ever,
+		.ranges_live = totals.ranges_live,
+		.bytes_live = totals.bytes_live,
+		.calls = hook_counted(COUNT_CALL),
+		.launches = hook_counted(COUNT_LAUNCH),
+		.graph_launches = hook_counted(COUNT_GRAPH_LAUNCH),
+		.checked = hook_counted(COUNT_CHECKED),
+		.verified = checks.verified,
+		.violations = judge_counts().violations,
+		.denied = judge_counts().denied,
+		.inconclusive = checks.inconclusive,
+		.unverified = checks.unverified + checks.pending,
+		.suppressed = suppress_count(),
+		.ended_unverified = totals.ended_unverified,
+	};
+	if (unjudged) {
+		snprintf(blind, blind_bytes, "%llu calls or graphs whose parameters could not be read",
+		         (unsigned long long)unjudged);
+		ret->blind = blind;
+	}
+}
+
+static void close_report(void)
+{
+	char blind[128];
+	struct report_summary summary;
+	if (atomic_exchange(&closed, true))
+		return;
+	summary_fill(&summary, blind, sizeof blind);
+	atomic_fetch_add(&status_page()->launches, summary.launches);
+	if (summary.ranges_ever || summary.launches || summary.calls || summary.graph_launches)
+		report_close(&summary);
+}
+
+/* Registered at the first CUDA call. The driver may be gone when it runs: nothing here looks at its memory. */
+static void at_exit(void)
+{
+	close_report();
+}
+
+/* Registered at the first protection, so it runs before the handlers of libraries that were there earlier: checks in flight can still come back. */
+static void at_exit_checks(void)
+{
+	verify_drain(options_get()->exit_wait_ms);
+	verify_stop();
+}
+
+static void fork_prepare(void)
+{
+	protect_prefork();
+}
+
+static void fork_parent(void)
+{
+	protect_postfork_parent();
+}
+
+static void fork_child(void)
+{
+	protect_postfork_child();
+	report_postfork_child();
+	capture_reset();
+	hook_counts_reset();
+	if (atomic_load(&initialised)) {
+		atomic_store(&hook_disabled, true);
+		atomic_store(&hook_armed, false);
+		graphs_reset();
+		verify_postfork_child();
+	}
+}
+
+void lifecycle_start(void)
+{
+	if (!options_get()->enabled) {
+		atomic_store(&hook_disabled, true);
+		return;
+	}
+	site_set_resolver(door_find_symbol);
+	if (protect_start() || pthread_atfork(fork_prepare, fork_parent, fork_child)) {
+		lifecycle_disable("out of memory at the start");
+		return;
+	}
+	atomic_fetch_add(&status_page()->processes, 1);
+	atexit(at_exit);
+}
+
+void lifecycle_disable(const char *why)
+{
+	atomic_store(&hook_disabled, true);
+	atomic_store(&hook_armed, false);
+	atomic_fetch_add(&status_page()->disabled, 1);
+	report_note("not active in this process: %s", why);
+}
+
+static void init_after(struct call *call, CUresult result)
+{
+	if (result == CUDA_SUCCESS)
+		atomic_store(&initialised, true);
+}
+
+void effect_init(struct call *call)
+{
+	call->after = init_after;
+}
+
+void lifecycle_arm(void)
+{
+	if (atomic_exchange(&armed_once, true))
+		return;
+	const struct verify_driver driver = {
+		.ctx_get_current = drv.cuCtxGetCurrent,
+		.ctx_push = drv.cuCtxPushCurrent_v2,
+		.ctx_pop = drv.cuCtxPopCurrent_v2,
+		.ctx_synchronize = drv.cuCtxSynchronize,
+		.module_load_data = drv.cuModuleLoadData,
+		.module_get_function = drv.cuModuleGetFunction,
+		.mem_alloc = drv.cuMemAlloc_v2,
+		.mem_free = drv.cuMemFree_v2,
+		.mem_host_alloc = drv.cuMemHostAlloc,
+		.mem_host_get_device_pointer = drv.cuMemHostGetDevicePointer_v2,
+		.stream_create = drv.cuStreamCreate,
+		.stream_synchronize = drv.cuStreamSynchronize,
+		.stream_is_capturing = drv.cuStreamIsCapturing,
+		.launch_kernel = drv.cuLaunchKernel,
+		.exchange_capture_mode = drv.cuThreadExchangeStreamCaptureMode,
+	};
+	report_open();
+	site_prepare();
+	verify_init(&driver, judge_finding);
+	atexit(at_exit_checks);
+}
+
+void lifecycle_stop(void)
+{
+	atomic_store(&hook_armed, false);
+	close_report();
+	if (options_get()->abort_on_error)
+		abort();
+	_exit(options_get()->exitcode);
+}
+
+__attribute__((visibility("default"))) cuconst_result cuconst_stats(struct cuconst_stats *ret_stats)
+{
+	char blind[128];
+	struct report_summary summary;
+	if (!ret_stats || ret_stats->size < sizeof ret_stats->size)
+		return CUCONST_ERROR_INVALID_VALUE;
+	if (!protect_ranges() || atomic_load(&hook_disabled))
+		return CUCONST_ERROR_NOT_ACTIVE;
+	summary_fill(&summary, blind, sizeof blind);
+	struct cuconst_stats stats = {
+		.size = ret_stats->size,
+		.ranges = summary.ranges_live,
+		.bytes = summary.bytes_live,
+		.calls = summary.calls,
+		.launches = summary.launches,
+		.graph_launches = summary.graph_launches,
+		.checked = summary.checked,
+		.verified = summary.verified,
+		.violations = summary.violations,
+		.denied = summary.denied,
+		.inconclusive = summary.inconclusive,
+		.unverified = summary.unverified,
+		.suppressed = summary.suppressed,
+	};
+	memcpy(ret_stats, &stats, stats.size < sizeof stats ? stats.size : sizeof stats);
+	return CUCONST_OK;
+}

@@ -1,0 +1,442 @@
+#define CUCONST_BUILDING
+#include "shim/verdict/protect.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#include "shim/cuconst.h"
+#include "shim/effects/call.h"
+#include "shim/effects/capture.h"
+#include "shim/hook_state.h"
+#include "shim/report/report.h"
+#include "shim/verdict/judge.h"
+#include "shim/verdict/lifecycle.h"
+#include "shim/verdict/options.h"
+#include "shim/verdict/verify.h"
+
+#define API __attribute__((visibility("default")))
+#define KNOWN_FLAGS (CUCONST_NO_BASELINE | CUCONST_STREAM)
+
+/* Which context a range's memory belongs to, to end it with that context. */
+struct home {
+	registry_handle handle;
+	CUcontext context;
+	UT_hash_handle hh;
+};
+
+static struct registry *ranges;
+static struct home *homes;
+static pthread_mutex_t homes_lock = PTHREAD_MUTEX_INITIALIZER; /* nothing is called under it */
+static _Atomic uint64_t ranges_ever, ended_unverified;
+static __thread CUresult last_cuda_error;
+
+struct registry *protect_ranges(void)
+{
+	return ranges;
+}
+
+int protect_start(void)
+{
+	const struct registry_hooks hooks = {.release = verify_release};
+	return ranges ? 0 : registry_create(&hooks, &ranges);
+}
+
+static cuconst_result cuda_failed(CUresult result, cuconst_result answer)
+{
+	last_cuda_error = result;
+	return answer;
+}
+
+/* Is every byte of [start, end) inside live allocations, one after the other (a reserved range may hold several mappings)? */
+static cuconst_result check_memory(uint64_t start, uint64_t end, int *ret_device, CUcontext *ret_context)
+{
+	unsigned type = 0;
+	int device = -1;
+	CUcontext context = NULL;
+	CUresult result = drv.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, start);
+	if (result != CUDA_SUCCESS || type != CU_MEMORYTYPE_DEVICE)
+		return cuda_failed(result, CUCONST_ERROR_NOT_DEVICE);
+	if (drv.cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, start) != CUDA_SUCCESS)
+		device = -1;
+	if (drv.cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, start) != CUDA_SUCCESS)
+		context = NULL;
+	for (uint64_t at = start; at < end;) {
+		CUdeviceptr base;
+		size_t bytes;
+		result = drv.cuMemGetAddressRange_v2(&base, &bytes, at);
+		if (result != CUDA_SUCCESS || base + bytes <= at)
+			return cuda_failed(result, at == start ? CUCONST_ERROR_NOT_DEVICE : CUCONST_ERROR_OUT_OF_RANGE);
+		at = base + bytes;
+	}
+	*ret_device = device;
+	*ret_context = context;
+	return CUCONST_OK;
+}
+
+/*
+ * Makes the right context current for a baseline: the memory's own; else the current one if it is on that device; else the device's
+ * primary context, when it is alive. *ret_pushed says whether to pop.
+ */
+static CUresult enter_context(int device, CUcontext context, CUcontext *ret_context, bool *ret_pushed)
+{
+	CUcontext now = NULL;
+	CUdevice current = -1;
+	CUresult result = drv.cuCtxGetCurrent(&now);
+	*ret_pushed = false;
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (now && (context == now || (!context && drv.cuCtxGetDevice(&current) == CUDA_SUCCESS && current == device))) {
+		*ret_context = now;
+		return CUDA_SUCCESS;
+	}
+	if (!context) {
+		unsigned flags;
+		int active = 0;
+		result = drv.cuDevicePrimaryCtxGetState(device, &flags, &active);
+		if (result != CUDA_SUCCESS || !active)
+			return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_CONTEXT;
+		/* Alive by somebody's reference; ours is given back as soon as the address is known. */
+		result = drv.cuDevicePrimaryCtxRetain(&context, device);
+		if (result != CUDA_SUCCESS)
+			return result;
+		drv.cuDevicePrimaryCtxRelease_v2(device);
+	}
+	result = drv.cuCtxPushCurrent_v2(context);
+	*ret_pushed = result == CUDA_SUCCESS;
+	*ret_context = context;
+	return result;
+}
+
+static void remember_home(registry_handle handle, CUcontext context)
+{
+	struct home *home = calloc(1, sizeof *home);
+	if (!home)
+		return; /* the range then outlives its context, and ends with the process */
+	home->handle = handle;
+	home->context = context;
+	pthread_mutex_lock(&homes_lock);
+	HASH_ADD(hh, homes, handle, sizeof home->handle, home);
+	pthread_mutex_unlock(&homes_lock);
+}
+
+static void forget_home(registry_handle handle)
+{
+	struct home *home;
+	pthread_mutex_lock(&homes_lock);
+	HASH_FIND(hh, homes, &handle, sizeof handle, home);
+	if (home)
+		HASH_DEL(homes, home);
+	pthread_mutex_unlock(&homes_lock);
+	free(home);
+}
+
+/* Removes a range; *ret_range as registry_remove(). Disarms the hooks with the last one. */
+static int end_protection(registry_handle handle, struct range **ret_range)
+{
+	int error = registry_remove(ranges, handle, ret_range);
+	if (error)
+		return error;
+	forget_home(handle);
+	if (registry_empty(ranges))
+		atomic_store(&hook_armed, false);
+	if (!registry_empty(ranges)) /* a protect() in another thread came between */
+		atomic_store(&hook_armed, !atomic_load(&hook_disabled));
+	return 0;
+}
+
+static cuconst_result insert(uint64_t start, uint64_t end, const char *label, unsigned flags, int device,
+                             const struct cuconst_protect_info *info, void *baseline, registry_handle *ret_handle)
+{
+	struct site site;
+	struct registry_spec spec = {.start = start,
+	                             .end = end,
+	                             .flags = flags | (uint32_t)(device + 1) << 16,
+	                             .label = info->label ? info->label : label,
+	                             .owner = info->owner,
+	                             .site = {info->file, info->function, info->line},
+	                             .attachment = baseline};
+	if (!info->file) {
+		site_capture_python(&site);
+		const struct site_frame *frame = site_user_frame(&site);
+		if (frame)
+			spec.site = (struct registry_site){frame->file, frame->function, frame->line};
+	}
+	return registry_insert(ranges, &spec, ret_handle, NULL) ? CUCONST_ERROR_OUT_OF_MEMORY : CUCONST_OK;
+}
+
+static bool active(void)
+{
+	return ranges && !atomic_load_explicit(&hook_disabled, memory_order_relaxed) && drv.cuPointerGetAttribute &&
+	       drv.cuMemGetAddressRange_v2 && drv.cuCtxGetCurrent;
+}
+
+API cuconst_result cuconst_protect(uint64_t ptr, size_t bytes, const char *label, unsigned flags,
+                                   const struct cuconst_protect_info *info, cuconst_handle *ret_handle)
+{
+	struct cuconst_protect_info facts = {0};
+	CUcontext context;
+	bool pushed = false;
+	int device;
+	void *baseline = NULL;
+	registry_handle handle;
+	if (info)
+		memcpy(&facts, info, info->size < sizeof facts ? info->size : sizeof facts);
+	if (!ptr || !bytes || ptr + bytes < ptr || flags & ~KNOWN_FLAGS || !ret_handle)
+		return CUCONST_ERROR_INVALID_VALUE;
+	if (!active())
+		return CUCONST_ERROR_NOT_ACTIVE;
+	cuconst_result answer = check_memory(ptr, ptr + bytes, &device, &context);
+	if (answer != CUCONST_OK)
+		return answer;
+	CUresult result = enter_context(device, context, &context, &pushed);
+	if (result != CUDA_SUCCESS)
+		return cuda_failed(result, CUCONST_ERROR_CUDA);
+	lifecycle_arm();
+	if (!(flags & CUCONST_NO_BASELINE) && options_get()->verify) {
+		hook_thread.depth++;
+		result = verify_attach(ptr, ptr + bytes, flags & CUCONST_STREAM, facts.stream, &baseline);
+		hook_thread.depth--;
+	}
+	if (result == CUDA_SUCCESS)
+		answer = insert(ptr, ptr + bytes, label, flags, device, &facts, baseline, &handle);
+	else
+		answer = cuda_failed(result, result == CUDA_ERROR_OUT_OF_MEMORY ? CUCONST_ERROR_OUT_OF_MEMORY
+		                                                                : CUCONST_ERROR_CUDA);
+	if (pushed)
+		drv.cuCtxPopCurrent_v2(&(CUcontext){NULL});
+	if (answer != CUCONST_OK) {
+		if (baseline)
+			verify_release(baseline);
+		return answer;
+	}
+	remember_home(handle, context);
+	atomic_fetch_add(&ranges_ever, 1);
+	atomic_store(&hook_armed, true);
+	*ret_handle = handle;
+	return CUCONST_OK;
+}
+
+static cuconst_result handle_error(int error)
+{
+	return error == -ESTALE ? CUCONST_ERROR_STALE_HANDLE : CUCONST_ERROR_BAD_HANDLE;
+}
+
+/* Compares one range with its baseline now. `api` names who asked. */
+static cuconst_result check_range(struct range *range, const char *api)
+{
+	struct verify_writer writer = {.api = api, .device = range_device(range)};
+	bool changed = false;
+	if (!range->attachment)
+		return CUCONST_OK;
+	site_capture(&writer.site, __builtin_return_address(0));
+	hook_thread.depth++;
+	CUresult result = verify_now(range, &writer, &changed);
+	hook_thread.depth--;
+	if (result != CUDA_SUCCESS)
+		return cuda_failed(result, CUCONST_ERROR_CUDA);
+	return changed ? CUCONST_ERROR_CHANGED : CUCONST_OK;
+}
+
+API cuconst_result cuconst_unprotect(cuconst_handle handle)
+{
+	struct range *range;
+	if (!active())
+		return CUCONST_ERROR_NOT_ACTIVE;
+	int error = end_protection(handle, &range);
+	if (error)
+		return handle_error(error);
+	cuconst_result answer = CUCONST_OK;
+	if (capture_anywhere() && range->attachment)
+		atomic_fetch_add(&ended_unverified, 1); /* a check would invalidate the capture */
+	else
+		answer = check_range(range, "cuconst_unprotect");
+	range_put(range);
+	return answer;
+}
+
+API cuconst_result cuconst_release(cuconst_handle handle)
+{
+	struct range *range;
+	if (!active())
+		return CUCONST_ERROR_NOT_ACTIVE;
+	int error = end_protection(handle, &range);
+	if (error)
+		return handle_error(error);
+	if (range->attachment)
+		atomic_fetch_add(&ended_unverified, 1);
+	range_put(range);
+	return CUCONST_OK;
+}
+
+static int check_each(struct range *range, void *data)
+{
+	cuconst_result *worst = data, answer = check_range(range, "cuconst_check");
+	if (answer != CUCONST_OK && *worst != CUCONST_ERROR_CHANGED)
+		*worst = answer;
+	return 0;
+}
+
+API cuconst_result cuconst_check(cuconst_handle handle)
+{
+	cuconst_result answer = CUCONST_OK;
+	if (!active())
+		return CUCONST_ERROR_NOT_ACTIVE;
+	if (capture_anywhere())
+		return CUCONST_ERROR_BUSY;
+	if (!handle)
+		return registry_each(ranges, check_each, &answer) ? CUCONST_ERROR_OUT_OF_MEMORY : answer;
+	struct range *range = registry_find(ranges, handle);
+	if (!range) /* tells stale from never given, and changes nothing: there is no such live range */
+		return handle_error(registry_remove(ranges, handle, NULL));
+	answer = check_range(range, "cuconst_check");
+	range_put(range);
+	return answer;
+}
+
+API cuconst_result cuconst_query(uint64_t ptr, size_t bytes, struct cuconst_range_info *out, size_t max,
+                                 size_t *ret_count)
+{
+	if (!ret_count || (max && !out) || ptr + bytes < ptr)
+		return CUCONST_ERROR_INVALID_VALUE;
+	if (!active())
+		return CUCONST_ERROR_NOT_ACTIVE;
+	struct range **found = max ? malloc(max * sizeof *found) : NULL;
+	if (max && !found)
+		return CUCONST_ERROR_OUT_OF_MEMORY;
+	size_t count = registry_overlaps(ranges, ptr, ptr + bytes, found, max);
+	for (size_t i = 0; i < count && i < max; i++) {
+		out[i] = (struct cuconst_range_info){.ptr = found[i]->start,
+		                                     .bytes = found[i]->end - found[i]->start,
+		                                     .handle = found[i]->handle,
+		                                     .checks = atomic_load(&found[i]->checks),
+		                                     .violations = atomic_load(&found[i]->violations)};
+		strncpy(out[i].label, found[i]->label, sizeof out[i].label - 1);
+		range_put(found[i]);
+	}
+	free(found);
+	*ret_count = count;
+	return CUCONST_OK;
+}
+
+API int cuconst_version(void)
+{
+	return CUCONST_VERSION;
+}
+
+API int cuconst_last_cuda_error(void)
+{
+	return (int)last_cuda_error;
+}
+
+/* A protection whose memory went away: one record. */
+static void memory_gone(struct range *range, const struct call *call, enum report_kind kind, const struct site *site)
+{
+	if (end_protection(range->handle, NULL))
+		return; /* lifted by its holder in the meantime */
+	if (range->attachment)
+		atomic_fetch_add(&ended_unverified, 1);
+	struct report_event event = {.kind = kind,
+	                             .action = ACTION_NONE,
+	                             .api = call->entry->name,
+	                             .range = range,
+	                             .stream = address_of(call->stream),
+	                             .device = range_device(range),
+	                             .site = site};
+	report_emit(&event);
+}
+
+void protect_memory_ended(struct call *call)
+{
+	struct site site;
+	if (!call->ended_count)
+		return;
+	site_capture(&site, call->caller);
+	for (size_t i = 0; i < call->ended_count; i++)
+		memory_gone(call->ended[i], call, REPORT_FREED, &site);
+}
+
+struct gone {
+	const struct call *call;
+	CUcontext context; /* or NULL: by device */
+	int device;
+	const struct site *site;
+};
+
+static int end_if_gone(struct range *range, void *data)
+{
+	const struct gone *gone = data;
+	struct home *home;
+	pthread_mutex_lock(&homes_lock);
+	HASH_FIND(hh, homes, &range->handle, sizeof range->handle, home);
+	CUcontext context = home ? home->context : NULL;
+	pthread_mutex_unlock(&homes_lock);
+	if (gone->context ? context == gone->context : range_device(range) == gone->device) {
+		verify_context_gone(context);
+		memory_gone(range, gone->call, REPORT_ENDED, gone->site);
+	}
+	return 0;
+}
+
+static void end_all(struct gone *gone)
+{
+	struct site site;
+	if (!ranges || registry_empty(ranges))
+		return;
+	site_capture(&site, gone->call->caller);
+	gone->site = &site;
+	registry_each(ranges, end_if_gone, gone);
+}
+
+void protect_context_ended(struct call *call, CUcontext context)
+{
+	verify_context_gone(context);
+	end_all(&(struct gone){.call = call, .context = context});
+}
+
+void protect_device_ended(struct call *call, int device)
+{
+	end_all(&(struct gone){.call = call, .device = device});
+}
+
+static int add_bytes(struct range *range, void *data)
+{
+	*(uint64_t *)data += range->end - range->start;
+	return 0;
+}
+
+struct protect_totals protect_totals(void)
+{
+	struct protect_totals totals = {.ranges_ever = atomic_load(&ranges_ever),
+	                                .ended_unverified = atomic_load(&ended_unverified)};
+	if (ranges) {
+		totals.ranges_live = atomic_load(&ranges->live);
+		registry_each(ranges, add_bytes, &totals.bytes_live);
+	}
+	return totals;
+}
+
+void protect_prefork(void)
+{
+	pthread_mutex_lock(&homes_lock);
+	if (ranges)
+		registry_prefork(ranges);
+}
+
+void protect_postfork_parent(void)
+{
+	if (ranges)
+		registry_postfork_parent(ranges);
+	pthread_mutex_unlock(&homes_lock);
+}
+
+void protect_postfork_child(void)
+{
+	if (ranges)
+		registry_postfork_child(ranges);
+	pthread_mutex_unlock(&homes_lock);
+	atomic_store(&ranges_ever, 0);
+	atomic_store(&ended_unverified, 0);
+}

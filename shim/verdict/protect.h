@@ -1,0 +1,44 @@
+/*
+ * The protections of this process: the registry, and what belongs to a range besides its bytes. protect.c makes and ends them (it holds the
+ * C API of cuconst.h). Thread-safe.
+ */
+#ifndef CUCONST_VERDICT_PROTECT_H
+#define CUCONST_VERDICT_PROTECT_H
+
+#include <stdint.h>
+
+#include "registry/registry.h"
+#include "shim/driver.h"
+
+struct call;
+
+/* The registry; NULL before lifecycle_start(). */
+struct registry *protect_ranges(void);
+
+/* Makes it. 0 or -ENOMEM. */
+int protect_start(void);
+
+/* The device ordinal of a range; -1 when unknown. Kept in the upper half of range->flags. */
+static inline int range_device(const struct range *range)
+{
+	return (int)(range->flags >> 16) - 1;
+}
+
+/* The memory of call->ended is gone: their protections end, each with a record. */
+void protect_memory_ended(struct call *call);
+
+/* A context (or a device's primary context) is gone with all its memory. */
+void protect_context_ended(struct call *call, CUcontext context);
+void protect_device_ended(struct call *call, int device);
+
+struct protect_totals {
+	uint64_t ranges_ever, ranges_live, bytes_live, ended_unverified;
+};
+struct protect_totals protect_totals(void);
+
+/* fork child: every protection is forgotten, as CUDA is unusable there. */
+void protect_postfork_child(void);
+void protect_prefork(void);
+void protect_postfork_parent(void);
+
+#endif
