@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Reads shim/doors/entrypoints.def and driver_calls.list; writes what is made from them.
 
-    gen_entrypoints.py header|hooks|map|coverage TABLE LIST OUTPUT [SYMBOLS...]
+    gen_entrypoints.py header|hooks|coverage TABLE LIST OUTPUT
+    gen_entrypoints.py map TABLE LIST OUTPUT NAMES EXPORTS
 
 header    entrypoints.h: entry numbers and the typed pointers to the real driver
 hooks     hooks.c: one exported function for each row that is guard, track or count
-map       libcuconst.map: the version script; SYMBOLS are exported besides the hooks
+map       libcuconst.map: the version script: these hooks, those of names.def, and the list EXPORTS
 coverage  coverage.md: what is guarded, tracked, counted and passed
 """
 import pathlib
 import re
 import sys
+
+import gen_names
 
 HOOKED = ("guard", "track", "count")
 VERDICTS = HOOKED + ("door", "pass")
@@ -117,10 +120,14 @@ def hooks(rows, calls, _):
     return out + ["const struct entrypoint entrypoints[ENTRY_COUNT] = {"] + table + ["};", ""]
 
 
+def exported(rows, names, exports):
+    hooks = [r.symbol for r in rows if r.verdict in HOOKED or r.verdict == "door"]
+    return sorted(hooks + [n.symbol for n in gen_names.read_names(names)] + read_list(exports))
+
+
 def version_script(rows, calls, extra):
-    names = [r.symbol for r in rows if r.verdict in HOOKED or r.verdict == "door"] + list(extra)
     # Anonymous on purpose: a node name of our own would stop `dlsym` from being interposed (glibc matches versions).
-    return ["{", "global:"] + [f"\t{name};" for name in sorted(names)] + ["local:", "\t*;", "};", ""]
+    return ["{", "global:"] + [f"\t{name};" for name in exported(rows, *extra)] + ["local:", "\t*;", "};", ""]
 
 
 def coverage(rows, calls, _):

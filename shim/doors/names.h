@@ -1,0 +1,70 @@
+/*
+ * Runtime and library functions that are hooked by name, so that a record can say what the program called. names.def is their table.
+ */
+#ifndef CUCONST_DOORS_NAMES_H
+#define CUCONST_DOORS_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shim/effects/outer.h"
+
+/* CUDA runtime structs that are passed by value; the build needs cuda.h only. */
+struct runtime_dim {
+	unsigned x, y, z;
+};
+struct runtime_pitched {
+	void *ptr;
+	size_t pitch, xsize, ysize;
+};
+struct runtime_extent {
+	size_t width, height, depth;
+};
+
+#include "names_table.h"
+
+enum names_library { NAMES_CUDART, NAMES_CUFFT, NAMES_LIBRARIES };
+
+/* Answered when the real function is nowhere: such a call cannot be made without this library, it would not link. */
+#define NAMES_MISSING_CUDART 302 /* cudaErrorSharedObjectSymbolNotFound */
+#define NAMES_MISSING_CUFFT 5    /* CUFFT_INTERNAL_ERROR */
+
+struct name {
+	const char *symbol; /* static */
+	enum names_library library;
+	void *hook;
+};
+
+/* Sorted by symbol. */
+extern const struct name names[NAME_COUNT];
+
+/* The row of a symbol; NAME_COUNT: none. */
+enum name_id name_find(const char *symbol);
+
+/* How the library's file name begins: "libcudart.so". Static. */
+const char *name_library(enum name_id id);
+
+/*
+ * The look-up of a symbol by handle gave `found`: returns our hook when it belongs to the library of that name and the hook would call
+ * exactly this function for `caller`; else `found`.
+ */
+void *name_swap(enum name_id id, void *found, const void *caller);
+
+struct name_scope {
+	bool outermost;
+};
+
+/*
+ * Begins a call: the real function for this caller, and, outermost only, its name in `outer_call`. NULL: there is none.
+ * name_leave() ends it on the same thread.
+ */
+void *name_enter(struct name_scope *scope, enum name_id id, void *caller);
+
+static inline void name_leave(const struct name_scope *scope)
+{
+	if (scope->outermost)
+		outer_call = (struct outer){0};
+}
+
+#endif
