@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every header compiles alone, twice included; shim/cuconst.h, the installed one, also as C++ and as C without _GNU_SOURCE.
 
-Arguments: the folder of cuda.h, then the C compiler's command.
+Arguments: the folder of cuda.h, the build folder (for generated headers), then the C compiler's command.
 """
 import concurrent.futures
 import os
@@ -23,23 +23,25 @@ PUBLIC_WAYS = {
 }
 
 
-def compile_alone(compiler, include, header, way, flags, folder):
+def compile_alone(compiler, includes, header, way, flags, folder):
     source = pathlib.Path(folder) / f"{header.as_posix().replace('/', '_')}.{way}.c"
     line = f'#include "{header}"\n'
     source.write_text(line + line + "int main(void) { return 0; }\n")
     ran = subprocess.run([*compiler, *flags, "-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-Wno-unused-parameter",
-                          "-fsyntax-only", f"-I{checks.ROOT}", "-isystem", include, str(source)],
+                          "-fsyntax-only", *includes, str(source)],
                          capture_output=True, text=True, check=False)
     return "" if ran.returncode == 0 else f"{header}: does not compile alone as {way}\n{ran.stderr.strip()}"
 
 
 def main():
-    include, compiler = sys.argv[1], sys.argv[2:]
+    cuda, build, compiler = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3:]
+    generated = sorted({f"-I{path.parent}" for path in build.rglob("*.h") if not path.parent.name.endswith(".p")})
+    includes = [f"-I{checks.ROOT}", *generated, "-isystem", cuda]
     headers = checks.files(".h")
     jobs, cplusplus = [], "g++" if "gcc" in os.path.basename(compiler[-1]) or compiler[-1] == "cc" else "clang++"
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         def submit(command, header, way, flags):
-            jobs.append(pool.submit(compile_alone, command, include, header, way, flags, folder))
+            jobs.append(pool.submit(compile_alone, command, includes, header, way, flags, folder))
         for header in headers:
             submit(compiler, header, "C", C)
         for way, flags in PUBLIC_WAYS.items():
