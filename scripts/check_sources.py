@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Rules for every file: below 600 lines, no hidden characters, one kind of indentation, a README.md in every folder."""
+"""Rules for every file: below 600 lines, no hidden characters, one kind of indentation. Every folder has a README.md; one that
+is deeper than shim/doors may be named in its parent's instead.
+"""
 import re
 import sys
 import unicodedata
@@ -41,6 +43,19 @@ def line_problems(path, lines):
             yield f"{where}: indented with spaces"
 
 
+def readme_problems(folders):
+    for folder in sorted(folders):
+        hidden_folder = any(part.startswith(".") for part in folder.parts)
+        if hidden_folder or GENERATED_FOLDERS & set(folder.parts) or (checks.ROOT / folder / "README.md").is_file():
+            continue
+        if len(folder.parts) <= 2:
+            yield f"{folder}: no README.md"
+            continue
+        above = next(parent for parent in folder.parents if (checks.ROOT / parent / "README.md").is_file())
+        if f"{folder.name}/" not in checks.text(above / "README.md"):
+            yield f"{folder}: no README.md, and {above}/README.md does not name {folder.name}/"
+
+
 def main():
     problems = []
     paths = checks.files()
@@ -56,11 +71,7 @@ def main():
         if path.suffix in COUNTED and len(lines) > LONGEST and path.name not in LONG_BY_NATURE:
             problems.append(f"{path}: {len(lines)} lines; split it by subject below {LONGEST + 1}")
     folders = {parent for path in paths for parent in path.parents}
-    for folder in sorted(folders):
-        hidden_folder = any(part.startswith(".") for part in folder.parts)
-        inside_data = GENERATED_FOLDERS & set(folder.parts)
-        if not hidden_folder and not inside_data and not (checks.ROOT / folder / "README.md").is_file():
-            problems.append(f"{folder}: no README.md")
+    problems += readme_problems(folders)
     if not paths:
         problems.append("no files found to check")
     return checks.report(problems, f"{len(paths)} files, {len(folders)} folders")
