@@ -29,7 +29,7 @@ build() {
 	log=$(mktemp)
 	if ! { { [ -f "$folder/build.ninja" ] || meson setup "$folder" "$ROOT" "$@"; } && ninja -C "$folder"; } >"$log" 2>&1
 	then
-		cat "$log" >&2
+		tail -n 100 "$log" >&2
 		rm -f "$log"
 		die "the build in $folder failed"
 	fi
