@@ -13,6 +13,7 @@ import tempfile
 
 import checks
 
+DEMO = pathlib.Path("scripts/demo_program.py")
 OPTIONS_SOURCE = pathlib.Path("shim/verdict/options.c")
 MAIN = '#include <stdio.h>\n#include "shim/verdict/options.h"\nint main(void) { return fputs(options_help(), stdout) < 0; }\n'
 LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
@@ -51,6 +52,15 @@ def first_column(table):
     return names
 
 
+def sample_problems(readme):
+    """The record that README.md shows names the lines of the demo's program that it is about."""
+    lines = checks.text(DEMO).split("\n")
+    real = [number for text in ("# bug 1", "cuconst.protect(") for number, line in enumerate(lines, 1) if text in line]
+    shown = [int(number) for number in re.findall(re.escape(str(DEMO)) + r":(\d+)", readme)]
+    if shown != real:
+        yield f"README.md: shows lines {shown} of {DEMO}, where bug 1 and protect() are on {real}"
+
+
 def help_text():
     """options_help(), or None when it does not compile. The rest of its file, and so what that calls, is not linked."""
     with tempfile.TemporaryDirectory() as folder:
@@ -80,6 +90,7 @@ def main():
     for path in documents:
         problems += link_problems(path)
     readme = checks.text(pathlib.Path("README.md"))
+    problems += sample_problems(readme)
 
     if (checks.ROOT / OPTIONS_SOURCE).is_file():
         said = help_text()

@@ -87,11 +87,10 @@ def first(device):
     return host[0]
 
 
-def scale(function, out, samples, weights):
-    values = (int(out), int(samples), int(weights), COUNT)
-    types = (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint32)
-    check(driver.cuLaunchKernel(function, COUNT // 256, 1, 1, 256, 1, 1, 0, 0, (values, types), 0))
-    check(driver.cuCtxSynchronize())
+def arguments(out, samples, weights):
+    """The kernel's parameters, as values and types."""
+    return ((int(out), int(samples), int(weights), COUNT),
+            (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint32))
 
 
 def main():
@@ -105,11 +104,12 @@ def main():
     if cuconst and cuconst.active():
         guard = cuconst.protect((int(weights), BYTES), label="weights")
 
-    scale(function, out, samples, weights)
+    shape = (COUNT // 256, 1, 1, 256, 1, 1, 0, 0)  # blocks, threads, shared memory, stream
+    check(driver.cuLaunchKernel(function, *shape, arguments(out, samples, weights), 0))
     print(f"right:  3 * 2 = {first(out):g}, weights are {first(weights):g}")
 
     try:
-        scale(function, weights, samples, out)  # bug 1: out and weights are swapped
+        check(driver.cuLaunchKernel(function, *shape, arguments(weights, samples, out), 0))  # bug 1: swapped
         print(f"step 1: the kernel ran; weights are {first(weights):g}")
     except CudaError as error:
         print(f"step 1: the kernel was refused: {error}; weights are {first(weights):g}")
