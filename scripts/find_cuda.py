@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the folder that holds cuda.h 13.0 or newer. One argument, may be empty: the folder to prefer."""
+"""Prints the folder that holds cuda.h 13.0 or newer. One argument, may be left out or empty: the folder to prefer."""
 import os
 import pathlib
 import re

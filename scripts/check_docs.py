@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Documents agree with the code: relative links lead somewhere, scripts that are named exist, and README.md's tables hold
+each option of `help=1` and each function of the C API, with no name too many.
+
+The options' names come from options_help() itself, through a program compiled here.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import checks
+
+DEMO = pathlib.Path("scripts/demo_program.py")
+OPTIONS_SOURCE = pathlib.Path("shim/verdict/options.c")
+MAIN = '#include <stdio.h>\n#include "shim/verdict/options.h"\nint main(void) { return fputs(options_help(), stdout) < 0; }\n'
+LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
+SCRIPT = re.compile(r"(?<![\w/.])(?:\./)?(scripts/[\w.-]+\w)")
+
+
+def link_problems(path):
+    body = checks.text(path)
+    for number, line in enumerate(body.split("\n"), 1):
+        for target, _ in LINK.findall(line):
+            if re.match(r"[a-z]+:", target):
+                continue
+            if not (checks.ROOT / path.parent / target).exists():
+                yield f"{path}:{number}: link to {target}, which does not exist"
+        for script in SCRIPT.findall(line):
+            if not (checks.ROOT / script).exists():
+                yield f"{path}:{number}: names {script}, which does not exist"
+
+
+def section(readme, title):
+    """The text under a heading, up to the next heading of the same depth or less."""
+    found = re.search(rf"^(#+) {re.escape(title)}$", readme, re.M)
+    if not found:
+        return ""
+    rest = readme[found.end():]
+    end = re.search(rf"^#{{1,{len(found.group(1))}}} ", rest, re.M)
+    return rest[:end.start()] if end else rest
+
+
+def first_column(table):
+    """Names between backquotes in the first cell of each row."""
+    names = set()
+    for line in table.split("\n"):
+        if line.startswith("| `"):
+            names |= set(re.findall(r"`([A-Za-z_]+)", line.split("|")[1]))
+    return names
+
+
+def sample_problems(readme):
+    """The record that README.md shows names the lines of the demo's program that it is about."""
+    lines = checks.text(DEMO).split("\n")
+    real = [number for text in ("# bug 1", "cuconst.protect(") for number, line in enumerate(lines, 1) if text in line]
+    shown = [int(number) for number in re.findall(re.escape(str(DEMO)) + r":(\d+)", readme)]
+    if shown != real:
+        yield f"README.md: shows lines {shown} of {DEMO}, where bug 1 and protect() are on {real}"
+
+
+def help_text():
+    """options_help(), or None when it does not compile. The rest of its file, and so what that calls, is not linked."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = pathlib.Path(folder) / "main.c", pathlib.Path(folder) / "help"
+        source.write_text(MAIN)
+        command = [os.environ.get("CC", "cc"), "-std=gnu11", "-D_GNU_SOURCE", f"-I{checks.ROOT}", "-ffunction-sections",
+                   "-fdata-sections", "-Wl,--gc-sections", str(source), str(checks.ROOT / OPTIONS_SOURCE), "-o", str(program)]
+        try:
+            built = subprocess.run(command, capture_output=True, text=True, check=False)
+            if built.returncode:
+                print(f"note: {OPTIONS_SOURCE} does not compile:\n{built.stderr.strip()[:800]}")
+                return None
+            return subprocess.run([str(program)], capture_output=True, text=True, check=True, timeout=10).stdout
+        except OSError as error:
+            print(f"note: {error}")
+            return None
+
+
+def differ(what, documented, real, problems):
+    problems += [f"README.md: {what} {name} is not documented" for name in sorted(real - documented)]
+    problems += [f"README.md: {what} {name} does not exist" for name in sorted(documented - real)]
+
+
+def main():
+    problems = []
+    documents = checks.files(".md")
+    for path in documents:
+        problems += link_problems(path)
+    readme = checks.text(pathlib.Path("README.md"))
+    problems += sample_problems(readme)
+
+    if (checks.ROOT / OPTIONS_SOURCE).is_file():
+        said = help_text()
+        if said is not None:
+            # One option a line: "  mode=log|deny|strict   meaning"; prose lines have no "=" in their first word.
+            real = {found.group(1) for found in map(re.compile(r"^\s+([a-z_]+)=").match, said.splitlines()) if found}
+            if not real:
+                problems.append("options_help() lists no options")
+            differ("option", first_column(section(readme, "Options")), real, problems)
+        else:
+            problems.append(f"{OPTIONS_SOURCE}: the options could not be read")
+
+    header = checks.text(pathlib.Path("shim/cuconst.h"))
+    functions = set(re.findall(r"^(?:cuconst_result|int) (cuconst_\w+)\(", header, re.M))
+    differ("function", {name for name in first_column(section(readme, "C")) if name.startswith("cuconst_")}, functions,
+           problems)
+    if not functions:
+        problems.append("shim/cuconst.h: no functions found")
+    return checks.report(problems, f"{len(documents)} documents")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

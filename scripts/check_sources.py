@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Rules for every file: below 600 lines, no hidden characters, one kind of indentation. Every folder has a README.md; one that
+is deeper than shim/doors may be named in its parent's instead.
+"""
+import re
+import sys
+import unicodedata
+
+import checks
+
+CODE = {".c", ".h", ".S", ".def", ".map", ".py", ".sh", ".build", ".txt", ".ptx", ".md", ".toml", ".yaml", ""}
+COUNTED = {".c", ".h", ".S", ".py", ".sh", ".md", ".build", ""}
+LONGEST = 599
+# Tables and texts that are data: one row each, or not ours to cut.
+LONG_BY_NATURE = {"LICENSE"}
+TABS = {".c", ".h", ".S"}
+SPACES = {".py", ".md", ".build", ".yaml", ".toml"}
+GENERATED_FOLDERS = {"data", "corpus", "golden"}
+
+
+def hidden(character):
+    """Characters that make code read as something else: formats, bidirectional marks, odd spaces, controls."""
+    kind = unicodedata.category(character)
+    return kind in ("Cf", "Co", "Cc", "Zl", "Zp", "Cs") and character not in "\n\t" or \
+        kind == "Zs" and character != " "
+
+
+def line_problems(path, lines):
+    for number, line in enumerate(lines, 1):
+        where = f"{path}:{number}"
+        bad = {f"U+{ord(character):04X}" for character in line if hidden(character)}
+        if bad:
+            yield f"{where}: hidden character {', '.join(sorted(bad))}"
+        if line != line.rstrip():
+            yield f"{where}: trailing space"
+        indent = re.match(r"[ \t]*", line).group()
+        if " \t" in indent:
+            yield f"{where}: a tab after a space"
+        if path.suffix in SPACES and "\t" in indent:
+            yield f"{where}: tab in a file that is indented with spaces"
+        # Alignment may add any number of spaces to tabs; a line of spaces alone is a continuation of column 0 (or " *").
+        if path.suffix in TABS and re.match(r" {1,7}[^ *]", line):
+            yield f"{where}: indented with spaces"
+
+
+def readme_problems(folders):
+    for folder in sorted(folders):
+        hidden_folder = any(part.startswith(".") for part in folder.parts)
+        if hidden_folder or GENERATED_FOLDERS & set(folder.parts) or (checks.ROOT / folder / "README.md").is_file():
+            continue
+        if len(folder.parts) <= 2:
+            yield f"{folder}: no README.md"
+            continue
+        above = next(parent for parent in folder.parents if (checks.ROOT / parent / "README.md").is_file())
+        if f"{folder.name}/" not in checks.text(above / "README.md"):
+            yield f"{folder}: no README.md, and {above}/README.md does not name {folder.name}/"
+
+
+def main():
+    problems = []
+    paths = checks.files()
+    for path in paths:
+        if path.suffix not in CODE or GENERATED_FOLDERS & set(path.parts):
+            continue
+        lines = checks.text(path).split("\n")
+        if lines and lines[-1] == "":
+            lines.pop()
+        else:
+            problems.append(f"{path}: no newline at the end")
+        problems += line_problems(path, lines)
+        if path.suffix in COUNTED and len(lines) > LONGEST and path.name not in LONG_BY_NATURE:
+            problems.append(f"{path}: {len(lines)} lines; split it by subject below {LONGEST + 1}")
+    folders = {parent for path in paths for parent in path.parents}
+    problems += readme_problems(folders)
+    if not paths:
+        problems.append("no files found to check")
+    return checks.report(problems, f"{len(paths)} files, {len(folders)} folders")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
