@@ -1,0 +1,43 @@
+/* The command: help, version, and which command was asked for. */
+#include "tools/tool.h"
+
+#include <string.h>
+
+static const char help[] =
+	"cuconst: `const` for CUDA memory, enforced at run time\n"
+	"\n"
+	"usage: cuconst run [options] -- PROGRAM [argument ...]\n"
+	"       cuconst report [options] LOG ...\n"
+	"       cuconst --help | --version\n"
+	"\n"
+	"  run       start a program, unchanged, with libcuconst.so preloaded\n"
+	"  report    summarise logs that `cuconst run --log FILE` wrote\n"
+	"\n"
+	"cuconst COMMAND --help tells more.\n";
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+} commands[] = {
+	{"run", run_command},
+	
+};
+
+int main(int argc, char **argv)
+{
+	if (argc < 2)
+		return tool_usage(NULL, "no command: run or report");
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+		fputs(help, stdout);
+		return TOOL_OK;
+	}
+	if (strcmp(argv[1], "--version") == 0) {
+		puts("cuconst " TOOL_VERSION);
+		return TOOL_OK;
+	}
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (strcmp(argv[1], commands[i].name) == 0)
+			return commands[i].run(argc - 1, argv + 1);
+	}
+	return tool_usage(NULL, "unknown command '%s': run or report", argv[1]);
+}
