@@ -148,6 +148,7 @@ void lifecycle_arm(void)
 		.module_get_function = drv.cuModuleGetFunction,
 		.mem_alloc = drv.cuMemAlloc_v2,
 		.mem_free = drv.cuMemFree_v2,
+		.mem_host_register = drv.cuMemHostRegister_v2,
 		.mem_host_alloc = drv.cuMemHostAlloc,
 		.mem_host_get_device_pointer = drv.cuMemHostGetDevicePointer_v2,
 		.stream_create = drv.cuStreamCreate,
