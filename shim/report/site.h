@@ -53,4 +53,10 @@ const char *site_intern(const char *text);
 /* Call once outside any hook: the first backtrace() loads libgcc_s and allocates. */
 void site_prepare(void);
 
+/*
+ * How to find a symbol in what the process has loaded: the real dlsym(RTLD_DEFAULT, symbol), handed in by doors/, which alone may call it. Until then, and
+ * where the interpreter is not found, sites have no Python frames. Call once, before the first capture.
+ */
+void site_set_resolver(void *(*lookup)(const char *symbol));
+
 #endif

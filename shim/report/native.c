@@ -1,0 +1,148 @@
+#include "shim/report/native.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <execinfo.h>
+#include <limits.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DEPTH 64 /* frames asked of backtrace(): ours, the driver's and the culprit's */
+
+/*
+ * Wheels rename bundled libraries to name-HASH.so. `parts`: cuDNN is many libraries, libcudnn_ops.so and so on. Plain prefixes would also
+ * take a user's libcuda_mine.so.
+ */
+static const struct {
+	const char *name;
+	bool parts;
+} plumbing[] = {
+	{"libcuda", false},      {"libcudart", false},    {"libcufft", false},      {"libcufftw", false},   {"libcublas", false},
+	{"libcublasLt", false},  {"libcusparse", false},  {"libcusolver", false},   {"libcurand", false},   {"libcudnn", true},
+	{"libnccl", false},      {"libnvrtc", false},     {"libnvJitLink", false},  {"libcuconst", false},  {"libcusolverMg", false},
+	{"libnvblas", false},    {"libcusparseLt", false}, {"libcufftMp", false},   {"libc", false},        {"libffi", false},
+	{"libpthread", false},   {"ld-linux-x86-64", false},
+};
+
+typedef int (*find_object_fn)(void *address, struct dl_find_object *result);
+
+static _Atomic uintptr_t find_object;
+static _Atomic uintptr_t own_start, own_end;
+
+static pthread_once_t program_once = PTHREAD_ONCE_INIT;
+static char program[PATH_MAX];
+
+const char *native_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+bool native_is_plumbing(const char *base_name)
+{
+	for (size_t i = 0; i < sizeof(plumbing) / sizeof(*plumbing); i++) {
+		size_t length = strlen(plumbing[i].name);
+		const char *rest = base_name + length;
+
+		if (strncmp(base_name, plumbing[i].name, length))
+			continue;
+		if (!strncmp(rest, ".so", 3) || (*rest == '-' && strstr(rest, ".so")) || (plumbing[i].parts && *rest == '_'))
+			return true;
+	}
+	return false;
+}
+
+static void program_read(void)
+{
+	ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
+
+	if (length <= 0)
+		snprintf(program, sizeof(program), "%s", program_invocation_name);
+}
+
+/* The loader has no name for the main program, and argv[0] is whatever its parent said. */
+static const char *program_path(void)
+{
+	pthread_once(&program_once, program_read);
+	return program;
+}
+
+/* Extent of the object that holds `address`. */
+static bool object_of(void *address, uintptr_t *ret_start, uintptr_t *ret_end, const char **ret_path, uintptr_t *ret_base)
+{
+	find_object_fn find = (find_object_fn)atomic_load_explicit(&find_object, memory_order_relaxed);
+	struct dl_find_object found;
+	struct link_map *map;
+	Dl_info info;
+
+	if (find) { /* lock-free */
+		if (find(address, &found))
+			return false;
+		*ret_start = (uintptr_t)found.dlfo_map_start;
+		*ret_end = (uintptr_t)found.dlfo_map_end;
+		map = found.dlfo_link_map;
+	} else {
+		if (!dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
+			return false;
+		*ret_start = *ret_end = 0;
+	}
+	*ret_path = map->l_name && *map->l_name ? map->l_name : program_path();
+	*ret_base = map->l_addr;
+	return true;
+}
+
+bool native_resolve(void *address, bool with_symbol, struct native_frame *ret_frame)
+{
+	uintptr_t start, end, base;
+	const char *path;
+	Dl_info info;
+
+	/* A return address may be the first byte behind its function: look one back. */
+	if (!address || !object_of((char *)address - 1, &start, &end, &path, &base))
+		return false;
+	ret_frame->path = path;
+	ret_frame->offset = (uintptr_t)address - base;
+	ret_frame->symbol = with_symbol && dladdr((char *)address - 1, &info) ? info.dli_sname : NULL;
+	return true;
+}
+
+void native_prepare(void)
+{
+	void *frames[2];
+	uintptr_t start, end, base;
+	const char *path;
+
+	backtrace(frames, 2);
+	/* glibc 2.35. dlvsym is not interposed by us, and the symbol has a version. */
+	atomic_store(&find_object, (uintptr_t)dlvsym(RTLD_DEFAULT, "_dl_find_object", "GLIBC_2.35"));
+	if (object_of((void *)(uintptr_t)native_prepare, &start, &end, &path, &base)) {
+		atomic_store(&own_start, start);
+		atomic_store(&own_end, end);
+	}
+}
+
+int native_capture(void **out, int max, void *caller)
+{
+	uintptr_t start = atomic_load_explicit(&own_start, memory_order_relaxed);
+	uintptr_t end = atomic_load_explicit(&own_end, memory_order_relaxed);
+	void *frames[DEPTH];
+	int depth = backtrace(frames, DEPTH);
+	int first = 0, count = 0;
+
+	while (caller && first < depth && frames[first] != caller)
+		first++;
+	if (!caller || first == depth)
+		for (first = 1; first < depth && (uintptr_t)frames[first] >= start && (uintptr_t)frames[first] < end; first++)
+			;
+	if (caller && (first == depth || frames[first] != caller))
+		out[count++] = caller; /* a stack that could not be unwound: at least the hook's caller is sure */
+	for (; first < depth && count < max; first++)
+		out[count++] = frames[first];
+	return count;
+}

@@ -1,0 +1,16 @@
+/*
+ * The calling thread's own Python frames, read from the interpreter's memory: no GIL, no Python object made, no exception, no other thread's state.
+ *
+ * A thread's frames cannot be popped while it is in a hook, whether it holds the GIL or not, so reading them needs no lock. Callable from any thread.
+ */
+#ifndef CUCONST_REPORT_PYTHON_H
+#define CUCONST_REPORT_PYTHON_H
+
+#include <stdbool.h>
+
+#include "shim/report/site.h"
+
+/* Innermost first. Returns how many were written (0: this thread runs no Python); *ret_cut: there were more. */
+int python_capture(struct site_frame *out, int max, bool *ret_cut);
+
+#endif

@@ -1,0 +1,257 @@
+#include "shim/report/report.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/report/buffer.h"
+#include "shim/report/fold.h"
+#include "shim/report/json.h"
+#include "shim/report/output.h"
+#include "shim/report/text.h"
+#include "shim/verdict/options.h"
+#include "shim/verdict/status.h"
+#include "shim/verdict/suppress.h"
+
+#define NOTES 32
+#define NOTE_SIZE 1024
+
+static struct {
+	pthread_mutex_t lock;  /* held while the outputs are opened, nothing else */
+	_Atomic bool open;
+	bool suppressions;     /* loaded; survives a fork */
+	_Atomic bool text;     /* events go to stderr */
+	_Atomic bool said;     /* something was recorded: the last text line is due */
+	_Atomic bool closed;
+	_Atomic uint64_t seq;
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static const char *_Atomic notes[NOTES];
+
+/* False when this note was made before, or too many were. */
+static bool note_is_new(const char *format)
+{
+	for (size_t i = 0; i < NOTES; i++) {
+		const char *seen = NULL;
+
+		if (atomic_compare_exchange_strong(&notes[i], &seen, format))
+			return true;
+		if (seen == format || !strcmp(seen, format))
+			return false;
+	}
+	return false;
+}
+
+static void note_line(const char *text)
+{
+	char line[NOTE_SIZE + 16];
+	struct buffer buf = buffer_over(line, sizeof(line));
+
+	buffer_string(&buf, "cuconst: ");
+	buffer_string(&buf, text);
+	buffer_string(&buf, "\n");
+	output_stderr(buf.text, buf.length);
+}
+
+void report_note(const char *format, ...)
+{
+	int saved = errno;
+	char text[NOTE_SIZE];
+	va_list args;
+
+	if (note_is_new(format)) {
+		va_start(args, format);
+		vsnprintf(text, sizeof(text), format, args);
+		va_end(args);
+		note_line(text);
+	}
+	errno = saved;
+}
+
+/* Each complaint about the file is said: report_note() would take them for one. */
+static void complain_suppression(const char *message, void *data)
+{
+	char text[NOTE_SIZE];
+	struct buffer buf = buffer_over(text, sizeof(text) - 1);
+
+	buffer_string(&buf, "suppressions: ");
+	buffer_string(&buf, message);
+	text[buf.length] = '\0';
+	note_line(text);
+}
+
+static void open_outputs(void)
+{
+	const struct options *opt = options_get();
+	const char *path;
+	int error;
+
+	atomic_store(&state.text, opt->text);
+	if (opt->log) {
+		error = output_log_open(opt->log, &path);
+		if (error) {
+			report_note("log %s cannot be opened (%s): records go to stderr only", path, strerrordesc_np(-error));
+			atomic_store(&state.text, true);
+		} else {
+			atomic_fetch_add(&status_page()->logs, 1);
+		}
+	}
+	if (!opt->suppressions || state.suppressions)
+		return;
+	state.suppressions = true;
+	error = suppress_load(opt->suppressions, complain_suppression, NULL);
+	if (error)
+		report_note("suppressions %s cannot be read (%s): nothing is suppressed", opt->suppressions, strerrordesc_np(-error));
+}
+
+void report_open(void)
+{
+	int saved = errno;
+
+	if (atomic_load_explicit(&state.open, memory_order_acquire))
+		return;
+	pthread_mutex_lock(&state.lock);
+	if (!atomic_load_explicit(&state.open, memory_order_relaxed)) {
+		open_outputs();
+		atomic_store_explicit(&state.open, true, memory_order_release);
+	}
+	pthread_mutex_unlock(&state.lock);
+	errno = saved;
+}
+
+bool report_suppressed(const struct report_event *event)
+{
+	int saved = errno;
+	bool suppressed;
+
+	report_open();
+	suppressed = suppress_test(event);
+	errno = saved;
+	return suppressed;
+}
+
+static void count(const struct report_event *event)
+{
+	struct status_page *page = status_page();
+
+	if (event->kind == REPORT_VIOLATION)
+		atomic_fetch_add(&page->violations, 1);
+	if (event->kind == REPORT_VIOLATION && event->action == ACTION_DENIED)
+		atomic_fetch_add(&page->denied, 1);
+	if (event->kind == REPORT_INCONCLUSIVE)
+		atomic_fetch_add(&page->inconclusive, 1);
+}
+
+/* The two forms in turn, each with its buffer on the stack only while it is written. */
+static __attribute__((noinline)) void write_json(const struct report_event *event, const struct fold_site *folded)
+{
+	char line[JSON_SIZE];
+	struct buffer buf = buffer_over(line, sizeof(line));
+	uint64_t seq;
+
+	if (!output_log_is_open())
+		return;
+	seq = atomic_fetch_add(&state.seq, 1) + 1;
+	if (event)
+		json_event(&buf, seq, event);
+	else
+		json_folded(&buf, seq, folded);
+	output_log(buf.text, buf.length);
+}
+
+static __attribute__((noinline)) void write_text(const struct report_event *event, const struct fold_site *folded)
+{
+	char text[TEXT_SIZE];
+	struct buffer buf = buffer_over(text, sizeof(text));
+
+	if (!atomic_load(&state.text))
+		return;
+	if (event)
+		text_event(&buf, event, options_get()->color);
+	else
+		text_folded(&buf, folded, options_get()->color);
+	output_stderr(buf.text, buf.length);
+}
+
+bool report_emit(const struct report_event *event)
+{
+	int saved = errno;
+	struct fold_site folded;
+
+	report_open();
+	if (suppress_match(event)) {
+		errno = saved;
+		return false;
+	}
+	count(event);
+	atomic_store(&state.said, true);
+	switch (fold_count(event, options_get()->site_limit, &folded)) {
+	case FOLD_WRITE:
+		write_json(event, NULL);
+		write_text(event, NULL);
+		break;
+	case FOLD_MENTION:
+		write_json(NULL, &folded);
+		write_text(NULL, &folded);
+		break;
+	case FOLD_DROP:
+		break;
+	}
+	errno = saved;
+	return true;
+}
+
+static void write_summary(const struct report_summary *summary)
+{
+	char line[JSON_SIZE];
+	struct buffer buf = buffer_over(line, sizeof(line));
+	struct output_trouble trouble = output_trouble();
+
+	if (output_log_is_open()) {
+		json_summary(&buf, atomic_fetch_add(&state.seq, 1) + 1, summary, fold_total(), &trouble);
+		output_log(buf.text, buf.length);
+		trouble = output_trouble();
+		buffer_rewind(&buf, 0);
+	}
+	/* A program that protects nothing and loses nothing sees no line of ours. */
+	if (!atomic_load(&state.said) && !summary->ranges_ever && !trouble.log_lost)
+		return;
+	if (!atomic_load(&state.text) && !trouble.log_lost)
+		return;
+	text_summary(&buf, summary, fold_total(), &trouble, options_get()->color);
+	output_stderr(buf.text, buf.length);
+}
+
+void report_close(const struct report_summary *summary)
+{
+	int saved = errno;
+	struct fold_site folded;
+	unsigned index = 0;
+
+	/* A child of fork that recorded nothing has opened nothing, and has nothing to sum up. */
+	if (atomic_load(&state.open) && !atomic_exchange(&state.closed, true)) {
+		while (fold_next(&index, options_get()->site_limit, &folded))
+			write_json(NULL, &folded);
+		write_summary(summary);
+	}
+	errno = saved;
+}
+
+void report_postfork_child(void)
+{
+	int saved = errno;
+
+	/* The log is opened by the first record: most children only call exec. */
+	state.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	atomic_store(&state.open, false);
+	atomic_store(&state.said, false);
+	atomic_store(&state.closed, false);
+	atomic_store(&state.seq, 0);
+	output_postfork_child();
+	fold_postfork_child();
+	suppress_postfork_child();
+	errno = saved;
+}

@@ -1,0 +1,83 @@
+#include "shim/report/site.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "shim/report/native.h"
+#include "shim/report/python.h"
+
+void site_prepare(void)
+{
+	int saved = errno;
+
+	native_prepare();
+	errno = saved;
+}
+
+void site_capture_python(struct site *ret_site)
+{
+	int saved = errno;
+
+	ret_site->native_count = 0;
+	ret_site->python_count = python_capture(ret_site->python, SITE_PYTHON_FRAMES, &ret_site->python_cut);
+	errno = saved;
+}
+
+void site_capture(struct site *ret_site, void *caller)
+{
+	int saved = errno;
+
+	site_capture_python(ret_site);
+	ret_site->native_count = native_capture(ret_site->native, SITE_NATIVE_FRAMES, caller);
+	errno = saved;
+}
+
+/* ".../lib/python3.12/...", whatever the prefix, and the zipped library. */
+static bool in_standard_library(const char *file)
+{
+	const char *at = file;
+
+	while ((at = strstr(at, "/lib/python3"))) {
+		at += strlen("/lib/python3");
+		at += strspn(at, "0123456789");
+		if (!strncmp(at, ".zip/", 5))
+			return true;
+		at += *at == '.';
+		at += strspn(at, "0123456789");
+		at += *at == 't'; /* free-threaded builds have folders of their own */
+		if (*at == '/')
+			return true;
+	}
+	return false;
+}
+
+static bool is_library_file(const char *file)
+{
+	return strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") || strstr(file, "/python/cuconst/") ||
+	       !strncmp(file, "<frozen ", 8) || !strncmp(file, "<__array_function__", 19) || in_standard_library(file);
+}
+
+const struct site_frame *site_user_frame(const struct site *site)
+{
+	for (int i = 0; i < site->python_count; i++)
+		if (!is_library_file(site->python[i].file))
+			return &site->python[i];
+	return site->python_count ? &site->python[0] : NULL;
+}
+
+const char *site_library(const struct site *site)
+{
+	struct native_frame frame;
+
+	for (int i = 0; i < site->native_count; i++) {
+		const char *name;
+
+		if (!native_resolve(site->native[i], false, &frame))
+			continue;
+		name = native_base_name(frame.path);
+		if (!native_is_plumbing(name))
+			return site_intern(name);
+	}
+	return "?";
+}
