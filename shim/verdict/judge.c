@@ -330,7 +330,8 @@ void judge_finding(const struct verify_finding *finding)
 	                             .outer_note = writer->outer_note,
 	                             .written_start = finding->written_start,
 	                             .written_end = finding->written_end,
-	                             .written_bytes = finding->written_bytes,
+	                             .written_bytes = finding->exact ? finding->written_bytes
+	                                                             : finding->written_end - finding->written_start,
 	                             .written_exact = finding->exact,
 	                             .kernel = writer->kernel.name ? &writer->kernel : NULL,
 	                             .candidates = candidates,

@@ -1,4 +1,3 @@
-#define CUCONST_BUILDING
 #include "shim/verdict/lifecycle.h"
 
 #include <pthread.h>
@@ -74,7 +73,6 @@ static void at_exit(void)
 static void at_exit_checks(void)
 {
 	verify_drain(options_get()->exit_wait_ms);
-	verify_stop();
 }
 
 static void fork_prepare(void)

@@ -1,4 +1,3 @@
-#define CUCONST_BUILDING
 #include "shim/verdict/protect.h"
 
 #include <errno.h>

@@ -100,9 +100,6 @@ size_t verify_drain(uint64_t ms);
 /* Synchronous check of one range: waits for the context, compares, reports through `finding` (with `writer`). *ret_changed tells. */
 CUresult verify_now(struct range *range, const struct verify_writer *writer, bool *ret_changed);
 
-/* At exit, after verify_drain(): no result is looked at any more and the watcher is asleep for good, because the driver may unmap its memory. */
-void verify_stop(void);
-
 /* A capture began or ended somewhere in the process: puts off, then takes, baselines. */
 void verify_capture_began(void);
 void verify_capture_ended(void);
