@@ -20,7 +20,7 @@ static const struct {
 	int (*run)(int argc, char **argv);
 } commands[] = {
 	{"run", run_command},
-	
+	{"report", report_command},
 };
 
 int main(int argc, char **argv)

@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,8 +22,10 @@ static bool runs_with_other_rights(int fd, const struct stat *st)
 	return geteuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0;
 }
 
-static enum target_kind check_elf(int fd, const Elf64_Ehdr *header)
+static enum target_kind check_elf(int fd, const Elf64_Ehdr *header, size_t length)
 {
+	if (length < sizeof(*header))
+		return TARGET_UNREADABLE;
 	if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_machine != EM_X86_64)
 		return TARGET_FOREIGN;
 	if (header->e_phentsize != sizeof(Elf64_Phdr))
@@ -61,18 +64,19 @@ enum target_kind target_check(const char *path)
 			char text[SCRIPT_LINE];
 		} head = {.text = {0}};
 		struct stat st;
+		ssize_t length;
 		int fd = open(next, O_RDONLY | O_CLOEXEC);
 
 		next = NULL;
 		if (fd < 0)
 			return TARGET_UNREADABLE;
-		if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && pread(fd, &head, sizeof(head), 0) > 2) {
+		if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (length = pread(fd, &head, sizeof(head), 0)) > 2) {
 			if (memcmp(head.text, "#!", 2) == 0) {
 				memcpy(line, head.text, SCRIPT_LINE);
 				line[SCRIPT_LINE] = '\0';
 				next = script_interpreter(line);
 			} else if (memcmp(head.text, ELFMAG, SELFMAG) == 0) {
-				kind = runs_with_other_rights(fd, &st) ? TARGET_SECURE : check_elf(fd, &head.elf);
+				kind = runs_with_other_rights(fd, &st) ? TARGET_SECURE : check_elf(fd, &head.elf, (size_t)length);
 			}
 		}
 		close(fd);
