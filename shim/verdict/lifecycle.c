@@ -176,7 +176,7 @@ __attribute__((visibility("default"))) cuconst_result cuconst_stats(struct cucon
 	struct report_summary summary;
 	if (!ret_stats || ret_stats->size < sizeof ret_stats->size)
 		return CUCONST_ERROR_INVALID_VALUE;
-	if (!protect_ranges() || atomic_load(&hook_disabled))
+	if (!options_get()->enabled || atomic_load(&hook_disabled))
 		return CUCONST_ERROR_NOT_ACTIVE;
 	summary_fill(&summary, blind, sizeof blind);
 	struct cuconst_stats stats = {
