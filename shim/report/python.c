@@ -257,14 +257,14 @@ static bool cache_get(const struct code *code, struct site_frame *ret_frame)
 {
 	size_t i = (code->object >> 4) * 0x9e3779b97f4a7c15u >> 54;
 	uint32_t sequence = atomic_load_explicit(&cache[i].sequence, memory_order_acquire);
-	bool same = !(sequence & 1) && atomic_load_explicit(&cache[i].code, memory_order_relaxed) == code->object &&
-	            atomic_load_explicit(&cache[i].filename, memory_order_relaxed) == code->filename &&
-	            atomic_load_explicit(&cache[i].name, memory_order_relaxed) == code->name &&
-	            atomic_load_explicit(&cache[i].first_line, memory_order_relaxed) == code->first_line;
-	const char *file = atomic_load_explicit(&cache[i].file, memory_order_relaxed);
-	const char *function = atomic_load_explicit(&cache[i].function, memory_order_relaxed);
+	bool same = !(sequence & 1) && atomic_load_explicit(&cache[i].code, memory_order_acquire) == code->object &&
+	            atomic_load_explicit(&cache[i].filename, memory_order_acquire) == code->filename &&
+	            atomic_load_explicit(&cache[i].name, memory_order_acquire) == code->name &&
+	            atomic_load_explicit(&cache[i].first_line, memory_order_acquire) == code->first_line;
+	const char *file = atomic_load_explicit(&cache[i].file, memory_order_acquire);
+	const char *function = atomic_load_explicit(&cache[i].function, memory_order_acquire);
 
-	atomic_thread_fence(memory_order_acquire);
+	/* Acquire loads above: the second look at the number cannot come before them. */
 	if (!same || atomic_load_explicit(&cache[i].sequence, memory_order_relaxed) != sequence)
 		return false;
 	ret_frame->file = file;
@@ -279,13 +279,13 @@ static void cache_put(const struct code *code, const struct site_frame *frame)
 
 	if ((sequence & 1) || !atomic_compare_exchange_strong(&cache[i].sequence, &sequence, sequence + 1))
 		return; /* another thread is writing here: its entry is as good */
-	atomic_thread_fence(memory_order_release);
-	atomic_store_explicit(&cache[i].code, code->object, memory_order_relaxed);
-	atomic_store_explicit(&cache[i].filename, code->filename, memory_order_relaxed);
-	atomic_store_explicit(&cache[i].name, code->name, memory_order_relaxed);
-	atomic_store_explicit(&cache[i].first_line, code->first_line, memory_order_relaxed);
-	atomic_store_explicit(&cache[i].file, frame->file, memory_order_relaxed);
-	atomic_store_explicit(&cache[i].function, frame->function, memory_order_relaxed);
+	/* Release stores: none can come before the number is odd. */
+	atomic_store_explicit(&cache[i].code, code->object, memory_order_release);
+	atomic_store_explicit(&cache[i].filename, code->filename, memory_order_release);
+	atomic_store_explicit(&cache[i].name, code->name, memory_order_release);
+	atomic_store_explicit(&cache[i].first_line, code->first_line, memory_order_release);
+	atomic_store_explicit(&cache[i].file, frame->file, memory_order_release);
+	atomic_store_explicit(&cache[i].function, frame->function, memory_order_release);
 	atomic_store_explicit(&cache[i].sequence, sequence + 2, memory_order_release);
 }
 
