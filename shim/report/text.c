@@ -100,7 +100,13 @@ static void put_outer(struct buffer *buf, const char *outer_api, const char *out
 	buffer_string(buf, ")");
 }
 
-/* cuconst_check() or cuconst_unprotect() found a change that no call was blamed for. */
+/* cudaLaunchKernel and its kin say less than the kernel's own name. */
+static bool is_launch(const char *api)
+{
+	return strstr(api, "cudaLaunch") != NULL;
+}
+
+/* cuconst_check(), cuconst_unprotect() or a look before a launch found a change that no call is to be blamed for. */
 static bool found_by_check(const struct report_event *event)
 {
 	return !event->kernel && event->api && !strncmp(event->api, "cuconst_", 8);
@@ -119,7 +125,7 @@ static void put_writer(struct buffer *buf, const struct report_event *event)
 		buffer_string(buf, "an unknown writer");
 		return;
 	}
-	if (event->outer_api) {
+	if (event->outer_api && !(kernel && is_launch(event->outer_api))) {
 		put_outer(buf, event->outer_api, event->outer_note);
 		buffer_string(buf, " (");
 		if (kernel) {
@@ -305,8 +311,9 @@ void text_event(struct buffer *buf, const struct report_event *event, bool color
 	put_object(buf, event);
 	buffer_string(buf, phrases[phrase].tail);
 	if (found_by_check(event)) {
-		buffer_string(buf, ", found by ");
-		buffer_string(buf, event->api);
+		bool before = !strcmp(event->api, "cuconst_before_launch");
+		buffer_string(buf, before ? ", found before a launch" : ", found by ");
+		buffer_string(buf, before ? "" : event->api);
 	}
 	buffer_string(buf, "\n  at   ");
 	put_place(buf, site);

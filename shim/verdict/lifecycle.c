@@ -59,7 +59,11 @@ static void close_report(void)
 		return;
 	summary_fill(&summary, blind, sizeof blind);
 	atomic_fetch_add(&status_page()->launches, summary.launches);
-	if (summary.ranges_ever || summary.launches || summary.calls || summary.graph_launches)
+	bool used = summary.ranges_ever || summary.launches || summary.calls || summary.graph_launches;
+	/* Whoever asked for a log finds in it that nothing was protected. */
+	if (used && options_get()->log)
+		report_open();
+	if (used)
 		report_close(&summary);
 }
 
