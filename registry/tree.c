@@ -133,7 +133,7 @@ static struct node *node_new(struct tree *tree, unsigned level)
 	node->level = level;
 	for (unsigned at = 0; at < TREE_FANOUT; at++) {
 		poke(&node->start[at], UINT64_MAX);
-		poke(&node->reach[at], 0);
+		poke(&node->reach[at], UINT64_MAX);
 		poke(&node->end[at], 0);
 		poke(&node->handle[at], 0);
 		if (level)
@@ -194,8 +194,10 @@ static void node_resize(struct node *node, unsigned count, unsigned changed)
 		if (peek(&node->reach[at]) != reach)
 			poke(&node->reach[at], reach);
 	}
-	for (unsigned at = count; at < node->count; at++)
+	for (unsigned at = count; at < node->count; at++) {
 		poke(&node->start[at], UINT64_MAX);
+		poke(&node->reach[at], UINT64_MAX);
+	}
 	node->count = count;
 }
 

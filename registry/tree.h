@@ -23,8 +23,8 @@
 #define TREE_LEVELS 32
 
 /*
- * What readers look at is atomic; `count`, `level` and `next` are the writer's. Entries past `count` have start UINT64_MAX,
- * so readers look at whole nodes and need no count: no range starts there.
+ * What readers look at is atomic; `count`, `level` and `next` are the writer's. Entries past `count` have start and reach
+ * UINT64_MAX, so readers look at whole, sorted arrays and need no count.
  */
 struct node {
 	_Atomic uint64_t start[TREE_FANOUT];

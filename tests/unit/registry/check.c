@@ -23,7 +23,7 @@ static const char *check_node(const struct node *node, unsigned level, bool root
 	if (node->count > TREE_FANOUT || node->count < (root ? (level ? 2u : 1u) : (unsigned)TREE_LEAST))
 		return "fill";
 	for (unsigned at = node->count; at < TREE_FANOUT; at++) {
-		if (atomic_load(&node->start[at]) != UINT64_MAX)
+		if (atomic_load(&node->start[at]) != UINT64_MAX || atomic_load(&node->reach[at]) != UINT64_MAX)
 			return "padding";
 	}
 	for (unsigned at = 0; at < node->count; at++) {
