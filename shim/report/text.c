@@ -11,17 +11,7 @@
 #define PATH_LIMIT 400
 #define CANDIDATES 8 /* more than these are only counted here; the log has them all */
 
-enum phrase {
-	PHRASE_VIOLATION,
-	PHRASE_DENIED,
-	PHRASE_STOPPED,
-	PHRASE_STOPPED_BEFORE,
-	PHRASE_INCONCLUSIVE,
-	PHRASE_FREED,
-	PHRASE_ENDED,
-	PHRASE_FOLDED,
-	PHRASE_SUMMARY,
-};
+enum phrase { PHRASE_VIOLATION, PHRASE_DENIED, PHRASE_STOPPED, PHRASE_STOPPED_BEFORE, PHRASE_INCONCLUSIVE, PHRASE_FREED, PHRASE_ENDED, PHRASE_FOLDED, PHRASE_SUMMARY };
 
 /*
  * The first line of every text is "cuconst: WORD: SUBJECT VERB OBJECT TAIL". Tests and people's scripts compare these: change them with the schema.
