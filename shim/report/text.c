@@ -217,9 +217,11 @@ static void put_place(struct buffer *buf, const struct site *site)
 
 static void put_extent(struct buffer *buf, const struct report_event *event)
 {
+	enum phrase phrase = event_phrase(event);
+
 	if (event->written_end <= event->written_start)
 		return;
-	if (event->action == ACTION_DENIED)
+	if (phrase == PHRASE_DENIED || phrase == PHRASE_STOPPED_BEFORE)
 		buffer_string(buf, "; kept bytes ");
 	else
 		buffer_string(buf, event->evidence == EVIDENCE_CHANGED ? "; changed bytes " : "; written bytes ");

@@ -324,6 +324,23 @@ def library():
     assert released.probe_library().startswith(b"_ctypes."), released.probe_library()
 
 
+def sandboxed():
+    """A seccomp filter that refuses process_vm_readv, as container run times do: addresses are asked about in another way."""
+    class Instruction(ctypes.Structure):
+        _fields_ = [("code", ctypes.c_uint16), ("yes", ctypes.c_uint8), ("no", ctypes.c_uint8), ("value", ctypes.c_uint32)]
+
+    class Program(ctypes.Structure):
+        _fields_ = [("length", ctypes.c_uint16), ("instructions", ctypes.POINTER(Instruction))]
+    code = (Instruction * 4)((0x20, 0, 0, 0), (0x15, 0, 1, 310), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7fff0000))
+    libc = ctypes.CDLL(None, use_errno=True)
+    zero = ctypes.c_ulong(0)
+    assert libc.prctl(38, ctypes.c_ulong(1), zero, zero, zero) == 0
+    assert libc.prctl(22, ctypes.c_ulong(2), ctypes.byref(Program(4, code)), zero, zero) == 0, os.strerror(ctypes.get_errno())
+    assert libc.process_vm_readv(os.getpid(), None, zero, None, zero, zero) == -1 and ctypes.get_errno() == 1, "the filter does not work"
+    same((released.probe(), stack()))
+    same((released.probe(), stack()))
+
+
 def cost():
     released.probe()
     assert held.probe_cost(10000) < 20000
@@ -358,7 +375,7 @@ def daemon():
 
 SCENARIOS = [nested, gil_held, gil_released, generator, method, lambda_function, executed, comprehension, several_lines, control_flow, coroutine,
              callback, finalizer, sorted_key, traced, monitored, warm, recursion, thread, threads_at_once, no_state, names, long_names, far_lines,
-             reused, user_frame, library, cost, at_exit, late_finalizer, daemon]
+             reused, user_frame, library, sandboxed, cost, at_exit, late_finalizer, daemon]
 
 if __name__ == "__main__":
     {scenario.__name__: scenario for scenario in SCENARIOS}[sys.argv[2]]()
