@@ -5,10 +5,9 @@ import pickle
 import threading
 import warnings
 
+import cuconst
 import numpy as np
 import pytest
-
-import cuconst
 
 BASE = 0x7000_0000_0000
 LIBRARY_ERRORS = [code for code in cuconst.Result if code not in (cuconst.Result.OK, cuconst.Result.NOT_ACTIVE)]

@@ -337,7 +337,8 @@ def wait_state(pid, wanted):
 
 
 def test_stop_and_continue():
-    process = start(sys.executable, "-c", "import os, sys, time\nprint(os.getpid(), flush=True)\ntime.sleep(60)")
+    # A group of its own below us, as a shell makes it: SIGTSTP does not stop an orphaned group.
+    process = start(sys.executable, "-c", "import os, sys, time\nprint(os.getpid(), flush=True)\ntime.sleep(60)", preexec_fn=os.setpgrp)
     child = int(process.stdout.readline())
     for _ in range(2):
         process.send_signal(signal.SIGTSTP)
