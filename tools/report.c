@@ -122,8 +122,10 @@ static void put_names(const char *title, const struct names *names)
 static void put_counts(const struct place *place)
 {
 	static const char *const words[SUMMARY_KINDS][2] = {
-		{"violation", "violations"}, {"inconclusive check", "inconclusive checks"},
-		{"free of protected memory", "frees of protected memory"}, {"protection ended unverified", "protections ended unverified"},
+		{"violation", "violations"},
+		{"inconclusive check", "inconclusive checks"},
+		{"free of protected memory", "frees of protected memory"},
+		{"protection ended unverified", "protections ended unverified"},
 	};
 	const char *comma = "";
 
@@ -179,12 +181,13 @@ static void put_head(const struct reading *reading, int logs)
 	size_t seen, ended;
 
 	summary_processes(reading->summary, &seen, &ended);
-	printf("%" PRIu64 " violations (%" PRIu64 " denied), %" PRIu64 " inconclusive, %" PRIu64 " frees, %" PRIu64 " ended unverified\n",
+	printf("%" PRIu64 " violations (%" PRIu64 " denied), %" PRIu64 " inconclusive, %" PRIu64 " frees, %" PRIu64
+	       " ended unverified\n",
 	       summary_total(reading->summary, SUMMARY_VIOLATION), summary_denied(reading->summary),
 	       summary_total(reading->summary, SUMMARY_INCONCLUSIVE), summary_total(reading->summary, SUMMARY_FREED),
 	       summary_total(reading->summary, SUMMARY_ENDED));
-	printf("%d log%s, %lu record%s, %zu process%s", logs, logs == 1 ? "" : "s", reading->records, reading->records == 1 ? "" : "s", seen,
-	       seen == 1 ? "" : "es");
+	printf("%d log%s, %lu record%s, %zu process%s", logs, logs == 1 ? "" : "s", reading->records,
+	       reading->records == 1 ? "" : "s", seen, seen == 1 ? "" : "es");
 	if (ended < seen)
 		printf(", %zu without a last line (killed, or still running)", seen - ended);
 	fputs("\n\n", stdout);
@@ -200,8 +203,8 @@ static void put_tail(const struct reading *reading)
 		putchar('\n');
 	}
 	if (reading->cut)
-		printf("%lu last line%s cut off: the process was killed while writing, or is still writing\n", reading->cut,
-		       reading->cut == 1 ? " is" : "s are");
+		printf("%lu last line%s cut off: the process was killed while writing, or is still writing\n",
+		       reading->cut, reading->cut == 1 ? " is" : "s are");
 	if (reading->other_schema)
 		printf("%lu record%s of another schema version than %d %s left out: use the cuconst that wrote the log\n",
 		       reading->other_schema, reading->other_schema == 1 ? "" : "s", SUMMARY_SCHEMA,

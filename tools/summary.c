@@ -117,7 +117,8 @@ static bool in_standard_library(const char *file)
 static bool is_installed(const char *file)
 {
 	return strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") || strstr(file, "/python/cuconst/") ||
-	       strncmp(file, "<frozen ", 8) == 0 || strncmp(file, "<__array_function__", 19) == 0 || in_standard_library(file);
+	       strncmp(file, "<frozen ", 8) == 0 || strncmp(file, "<__array_function__", 19) == 0 ||
+	       in_standard_library(file);
 }
 
 static const struct json *user_frame(const struct json *record)
@@ -186,8 +187,8 @@ static void add_event(struct summary *summary, const struct json *record, enum s
 	const struct json *rank = json_member(record, "rank");
 	const char *library = text_of(record, "library");
 	const char *note = text_of(record, "outer_note");
-	struct place *place = place_at(summary, frame ? frame_text(frame)
-	                                              : tool_format("%s, %s", *library ? library : "?", call_of(record)));
+	struct place *place = place_at(
+		summary, frame ? frame_text(frame) : tool_format("%s, %s", *library ? library : "?", call_of(record)));
 	size_t action = index_of(text_of(record, "action"), action_names, SUMMARY_ACTIONS);
 	char *text;
 
@@ -222,7 +223,8 @@ static struct place *place_of_call(struct summary *summary, const char *call, co
 		if (index_of(label, (const char *const *)place->labels.text, place->labels.count) < place->labels.count)
 			return place;
 	}
-	return place_at(summary, *call ? tool_format("?, %s", call) : tool_format("other places, too many to be told apart"));
+	return place_at(summary,
+	                *call ? tool_format("?, %s", call) : tool_format("other places, too many to be told apart"));
 }
 
 static void add_folded(struct summary *summary, const struct json *record)

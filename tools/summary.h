@@ -27,11 +27,11 @@ enum summary_action { SUMMARY_LOGGED, SUMMARY_DENIED, SUMMARY_STOPPED, SUMMARY_A
 
 /* One place. */
 struct place {
-	char *title;                     /* "train.py:42 in step", or "libfoo.so, cuMemcpyDtoD_v2" */
-	uint64_t kinds[SUMMARY_KINDS];   /* events, those folded included */
+	char *title;                       /* "train.py:42 in step", or "libfoo.so, cuMemcpyDtoD_v2" */
+	uint64_t kinds[SUMMARY_KINDS];     /* events, those folded included */
 	uint64_t actions[SUMMARY_ACTIONS]; /* of the violations */
-	uint64_t folded;                 /* events without a record of their own */
-	char first[40], last[40];        /* times as written; "" when none was */
+	uint64_t folded;                   /* events without a record of their own */
+	char first[40], last[40];          /* times as written; "" when none was */
 	struct names calls, kernels, labels, libraries, sites, ranks;
 };
 

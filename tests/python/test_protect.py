@@ -106,7 +106,7 @@ def test_disabled_library(fake):
     fake.disable()
     assert not cuconst.active()
     for call in (lambda: cuconst.protect((BASE, 4)), cuconst.check, cuconst.stats):
-        with pytest.raises(cuconst.NotActiveError, match="cuconst run -- python"):
+        with pytest.raises(cuconst.NotActiveError, match="preloaded, but not active"):
             call()
 
 
