@@ -150,6 +150,7 @@ static void put_place(const struct place *place)
 	put_names("protected at", &place->sites);
 	put_names("call", &place->calls);
 	put_names("kernel", &place->kernels);
+	put_names("or one of", &place->candidates);
 	put_names("library", &place->libraries);
 	if (place->kinds[SUMMARY_VIOLATION]) {
 		printf("    %-13s", "action");
@@ -196,7 +197,14 @@ static void put_head(const struct reading *reading, int logs)
 static void put_tail(const struct reading *reading)
 {
 	const struct names *unseen = summary_unseen(reading->summary);
+	const struct summary_ends *ends = summary_ends(reading->summary);
 
+	if (ends->suppressed)
+		printf("%" PRIu64 " suppressed\n", ends->suppressed);
+	if (ends->unverified)
+		printf("%" PRIu64 " checks could not be made, or had not come back at the end\n", ends->unverified);
+	if (ends->lost)
+		printf("%" PRIu64 " records are missing: they could not be written into the log\n", ends->lost);
 	for (size_t i = 0; i < unseen->count; i++) {
 		fputs("not seen in a run: ", stdout);
 		put_safe(unseen->text[i]);
