@@ -40,7 +40,8 @@ static void bad(const char *text, size_t length, int code, const char *error)
 
 Test(tool_json, values, .timeout = 10)
 {
-	struct json_document *document = good(" { \"a\" : [ 1 , -2.5e3 , true , false , null , \"x\" , { } , [ ] ] , \"b\" : 0 } \r\n");
+	struct json_document *document =
+		good(" { \"a\" : [ 1 , -2.5e3 , true , false , null , \"x\" , { } , [ ] ] , \"b\" : 0 } \r\n");
 	const struct json *list = json_member(json_root(document), "a");
 	static const enum json_type types[] = {JSON_NUMBER, JSON_NUMBER, JSON_TRUE,   JSON_FALSE,
 	                                       JSON_NULL,   JSON_STRING, JSON_OBJECT, JSON_ARRAY};
@@ -79,8 +80,14 @@ Test(tool_json, unsigned_numbers_are_exact_or_none, .timeout = 10)
 		const char *text;
 		uint64_t value;
 	} cases[] = {
-		{"18446744073709551615", UINT64_MAX}, {"18446744073709551616", 1}, {"99999999999999999999999", 1}, {"-0", 1}, {"-1", 1},
-		{"1.0", 1}, {"1e2", 1}, {"9007199254740993", 9007199254740993u},
+		{"18446744073709551615", UINT64_MAX},
+		{"18446744073709551616", 1},
+		{"99999999999999999999999", 1},
+		{"-0", 1},
+		{"-1", 1},
+		{"1.0", 1},
+		{"1e2", 1},
+		{"9007199254740993", 9007199254740993u},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -120,23 +127,62 @@ Test(tool_json, wrong_texts, .timeout = 10)
 	static const struct {
 		const char *text, *error;
 	} cases[] = {
-		{"", "not a value"}, {" ", "not a value"}, {"nul", "not a value"}, {"True", "not a value"}, {"NaN", "not a value"},
-		{"Infinity", "not a value"}, {"'a'", "not a value"}, {"// c\n1", "not a value"}, {"\xef\xbb\xbf{}", "not a value"}, {"+1", "not a value"},
-		{".5", "not a value"}, {"]", "not a value"}, {"[,1]", "not a value"}, {"[1,]", "not a value"}, {"{\"a\":}", "not a value"},
-		{"1 2", "something follows the value"}, {"{}{}", "something follows the value"}, {"nullx", "something follows the value"},
-		{"01", "something follows the value"}, {"1x", "something follows the value"}, {"[1]]", "something follows the value"},
-		{"-", "a wrong number"}, {"1.", "a wrong number"}, {"1.e3", "a wrong number"}, {"1e", "a wrong number"}, {"1e+", "a wrong number"},
-		{"-a", "a wrong number"}, {"[1", "a comma or an end is missing"}, {"[1 2]", "a comma or an end is missing"},
-		{"{\"a\":1", "a comma or an end is missing"}, {"{\"a\":1]", "a comma or an end is missing"}, {"{", "a member without a name"},
-		{"{1:2}", "a member without a name"}, {"{\"a\":1,}", "a member without a name"}, {"{\"a\"}", "a name without a value"},
-		{"{\"a\" 1}", "a name without a value"}, {"\"", "a string is not closed"}, {"\"abc", "a string is not closed"},
-		{"\"\\\"", "a string is not closed"}, {"\"\\", "a string is not closed"}, {"\"a\nb\"", "a control character in a string"},
-		{"\"\\x41\"", "a wrong escape in a string"}, {"\"\\u12\"", "a wrong escape in a string"}, {"\"\\u12G4\"", "a wrong escape in a string"},
-		{"\"\\ud83d\"", "a wrong escape in a string"}, {"\"\\ude00\"", "a wrong escape in a string"},
-		{"\"\\ud83d\\u0041\"", "a wrong escape in a string"}, {"\"\\ud83dx\"", "a wrong escape in a string"},
-		{"\"\x80\"", "a string is not UTF-8"}, {"\"\xc0\xaf\"", "a string is not UTF-8"}, {"\"\xe0\x80\x80\"", "a string is not UTF-8"},
-		{"\"\xed\xa0\x80\"", "a string is not UTF-8"}, {"\"\xf4\x90\x80\x80\"", "a string is not UTF-8"}, {"\"\xf8\x88\x80\x80\x80\"", "a string is not UTF-8"},
-		{"\"\xe2\x82\"", "a string is not UTF-8"}, {"\"\xff\"", "a string is not UTF-8"},
+		{"", "not a value"},
+		{" ", "not a value"},
+		{"nul", "not a value"},
+		{"True", "not a value"},
+		{"NaN", "not a value"},
+		{"Infinity", "not a value"},
+		{"'a'", "not a value"},
+		{"// c\n1", "not a value"},
+		{"\xef\xbb\xbf{}", "not a value"},
+		{"+1", "not a value"},
+		{".5", "not a value"},
+		{"]", "not a value"},
+		{"[,1]", "not a value"},
+		{"[1,]", "not a value"},
+		{"{\"a\":}", "not a value"},
+		{"1 2", "something follows the value"},
+		{"{}{}", "something follows the value"},
+		{"nullx", "something follows the value"},
+		{"01", "something follows the value"},
+		{"1x", "something follows the value"},
+		{"[1]]", "something follows the value"},
+		{"-", "a wrong number"},
+		{"1.", "a wrong number"},
+		{"1.e3", "a wrong number"},
+		{"1e", "a wrong number"},
+		{"1e+", "a wrong number"},
+		{"-a", "a wrong number"},
+		{"[1", "a comma or an end is missing"},
+		{"[1 2]", "a comma or an end is missing"},
+		{"{\"a\":1", "a comma or an end is missing"},
+		{"{\"a\":1]", "a comma or an end is missing"},
+		{"{", "a member without a name"},
+		{"{1:2}", "a member without a name"},
+		{"{\"a\":1,}", "a member without a name"},
+		{"{\"a\"}", "a name without a value"},
+		{"{\"a\" 1}", "a name without a value"},
+		{"\"", "a string is not closed"},
+		{"\"abc", "a string is not closed"},
+		{"\"\\\"", "a string is not closed"},
+		{"\"\\", "a string is not closed"},
+		{"\"a\nb\"", "a control character in a string"},
+		{"\"\\x41\"", "a wrong escape in a string"},
+		{"\"\\u12\"", "a wrong escape in a string"},
+		{"\"\\u12G4\"", "a wrong escape in a string"},
+		{"\"\\ud83d\"", "a wrong escape in a string"},
+		{"\"\\ude00\"", "a wrong escape in a string"},
+		{"\"\\ud83d\\u0041\"", "a wrong escape in a string"},
+		{"\"\\ud83dx\"", "a wrong escape in a string"},
+		{"\"\x80\"", "a string is not UTF-8"},
+		{"\"\xc0\xaf\"", "a string is not UTF-8"},
+		{"\"\xe0\x80\x80\"", "a string is not UTF-8"},
+		{"\"\xed\xa0\x80\"", "a string is not UTF-8"},
+		{"\"\xf4\x90\x80\x80\"", "a string is not UTF-8"},
+		{"\"\xf8\x88\x80\x80\x80\"", "a string is not UTF-8"},
+		{"\"\xe2\x82\"", "a string is not UTF-8"},
+		{"\"\xff\"", "a string is not UTF-8"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
@@ -202,7 +248,8 @@ Test(tool_json, wide_and_long, .timeout = 10)
 /* Every beginning of a good text is wrong, and none is looked beyond. */
 Test(tool_json, every_cut, .timeout = 10)
 {
-	static const char text[] = "{\"a\":[1.5e-3,true,null,\"x\\u00e9\\n\xe2\x82\xac\",{\"b\":[]}],\"c\":\"\\ud83d\\ude00\"}";
+	static const char text[] =
+		"{\"a\":[1.5e-3,true,null,\"x\\u00e9\\n\xe2\x82\xac\",{\"b\":[]}],\"c\":\"\\ud83d\\ude00\"}";
 
 	for (size_t length = 0; length < sizeof(text) - 1; length++)
 		bad(text, length, -EINVAL, NULL);
@@ -212,7 +259,8 @@ Test(tool_json, every_cut, .timeout = 10)
 /* One byte changed at random must give a value or an error, never a fault; the sanitizer build is the judge. */
 Test(tool_json, random_damage, .timeout = 30)
 {
-	static const char text[] = "{\"a\":[1.5e-3,true,null,\"x\\u00e9\\n\xe2\x82\xac\",{\"b\":[]}],\"c\":\"\\ud83d\\ude00\"}";
+	static const char text[] =
+		"{\"a\":[1.5e-3,true,null,\"x\\u00e9\\n\xe2\x82\xac\",{\"b\":[]}],\"c\":\"\\ud83d\\ude00\"}";
 	unsigned state = 1;
 	size_t read = 0;
 
