@@ -34,10 +34,15 @@ static void *look_up(void *handle, const char *name, const char *version)
 	return real(handle, name, version);
 }
 
-/* What a search of the global scope would have answered without this library. Leaves dlerror as a failing look-up does. */
-static struct door_answer decide_behind_us(const char *name)
+/* What the look-up would have answered without this library: the global scope, then the caller's own. Leaves dlerror as a failing one does. */
+static struct door_answer decide_behind_us(const char *name, const void *caller)
 {
-	return decide(door_dlsym(RTLD_NEXT, name));
+	void *found = door_dlsym(RTLD_NEXT, name);
+	struct link_map *object = found ? NULL : door_object_at(caller);
+	/* The main program's own scope is the global one, in which we come first. */
+	if (object && *object->l_name && !door_is_ours(caller))
+		found = door_dlsym(object, name);
+	return decide(found);
 }
 
 static void *swap_driver_function(void *found)
@@ -66,13 +71,13 @@ static struct door_answer answer_driver(void *handle, const char *name, const ch
 		if (found)
 			return decide(swap_driver_function(found));
 		found = door_dlsym(RTLD_DEFAULT, name);
-		return found && door_is_ours(found) ? decide_behind_us(name) : not_ours;
+		return found && door_is_ours(found) ? decide_behind_us(name, caller) : not_ours;
 	}
 	void *found = look_up(handle, name, version);
 	if (!found)
 		return not_ours;
 	if (door_is_ours(found))
-		return door_driver() ? decide(found) : decide_behind_us(name);
+		return door_driver() ? decide(found) : decide_behind_us(name, caller);
 	return decide(swap_driver_function(found));
 }
 
@@ -88,7 +93,7 @@ static struct door_answer answer_library(void *handle, const char *name, const c
 	if (!found)
 		return not_ours;
 	if (door_is_ours(found))
-		return door_find_loaded(name_library(id), path, sizeof path) ? decide(found) : decide_behind_us(name);
+		return door_find_loaded(name_library(id), path, sizeof path) ? decide(found) : decide_behind_us(name, caller);
 	return decide(name_swap(id, found, caller));
 }
 

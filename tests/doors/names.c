@@ -1,0 +1,131 @@
+/* names CASE: a hook on a runtime function calls the library that the program would have called. Runs under the preload. */
+#include "check.h"
+
+static void *open_env(const char *variable, int flags)
+{
+	CHECK(getenv(variable));
+	void *handle = dlopen(getenv(variable), RTLD_NOW | flags);
+	if (!handle)
+		fprintf(stderr, "%s\n", dlerror());
+	CHECK(handle);
+	return handle;
+}
+
+static int use(void *module)
+{
+	int (*run)(void);
+	*(void **)&run = dlsym(module, "use_runtime");
+	CHECK(run);
+	return run();
+}
+
+static void local_module(void)
+{
+	CHECK_EQUAL(use(open_env("USER_13", RTLD_LOCAL)), 13);
+}
+
+static void each_its_own_version(void)
+{
+	void *new = open_env("USER_13", RTLD_LOCAL), *old = open_env("USER_12", RTLD_LOCAL);
+	for (int i = 0; i < 3; i++) {
+		CHECK_EQUAL(use(old), 12);
+		CHECK_EQUAL(use(new), 13);
+	}
+}
+
+/* The names of a static runtime that an extension forgot to hide are its own. */
+static void static_runtime_inside(void)
+{
+	void *inside = open_env("USER_STATIC", RTLD_LOCAL), *new = open_env("USER_13", RTLD_LOCAL);
+	CHECK_EQUAL(use(inside), 99);
+	CHECK_EQUAL(use(new), 13);
+	CHECK_EQUAL(use(inside), 99);
+	CHECK(!is_hook(dlsym(inside, "cudaMemcpy")));
+	CHECK_EQUAL(call_zero(dlsym(inside, "cudaMemcpy")), 99);
+}
+
+static void by_handle(void)
+{
+	void *new = open_env("CUDART_13", RTLD_LOCAL);
+#define CUDART(symbol)                                                                                                 \
+	CHECK(is_hook(dlsym(new, #symbol)));                                                                           \
+	CHECK_EQUAL(call_zero(dlsym(new, #symbol)), 13);
+#include "names.inc"
+	CHECK(!is_hook(dlsym(new, "fake_cudart_last")));
+	CHECK(is_hook(dlsym(RTLD_DEFAULT, "cudaMemcpy")));
+	/* A second version by handle: hooks can stand for one library only, so its functions stay its own. */
+	void *old = open_env("CUDART_12", RTLD_LOCAL);
+	CHECK(!is_hook(dlsym(old, "cudaMemcpy")));
+	CHECK_EQUAL(call_zero(dlsym(old, "cudaMemcpy")), 12);
+	CHECK_EQUAL(call_zero(dlsym(new, "cudaMemcpy")), 13);
+	CHECK(!dlsym(new, "cufftExecC2C"));
+	CHECK(strstr(dlerror(), "undefined symbol: cufftExecC2C"));
+}
+
+/* A search of the whole program finds the one that is loaded globally. */
+static void global_scope(void)
+{
+	void *new = open_env("CUDART_13", RTLD_GLOBAL);
+	CHECK(is_hook(dlsym(RTLD_DEFAULT, "cudaMemcpy")) && new);
+	CHECK_EQUAL(call_zero(dlsym(RTLD_DEFAULT, "cudaMemcpy")), 13);
+	CHECK_EQUAL(call_zero(dlsym(RTLD_DEFAULT, "cudaGraphLaunch")), 13);
+}
+
+/* Words on the stack, structs by value and the argument that CUDA 13 took away arrive as they were passed. */
+static void arguments_arrive(void)
+{
+	void *new = open_env("CUDART_13", RTLD_LOCAL);
+	const uint64_t *last = dlsym(new, "fake_cudart_last");
+	int (*copy)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+	*(void **)&copy = dlsym(new, "cudaMemcpy2DAsync");
+	CHECK(last && copy);
+	CHECK_EQUAL(copy(1, 2, 3, 4, 5, 6, 7, 8), 13);
+	for (uint64_t i = 0; i < 8; i++)
+		CHECK_EQUAL(i == 6 ? (uint32_t)last[i] : last[i], i + 1);
+	int (*batch13)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+	int (*batch12)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+	*(void **)&batch13 = dlsym(new, "cudaMemcpyBatchAsync");
+	*(void **)&batch12 = (void *)batch13;
+	CHECK_EQUAL(batch13(11, 12, 13, 14, 15, 16, 17, 18), 13);
+	for (uint64_t i = 0; i < 8; i++)
+		CHECK_EQUAL(last[i], i + 11);
+	CHECK_EQUAL(batch12(21, 22, 23, 24, 25, 26, 27, 28, 29), 13);
+	for (uint64_t i = 0; i < 9; i++)
+		CHECK_EQUAL(last[i], i + 21);
+	struct dim {
+		unsigned x, y, z;
+	};
+	int (*launch)(const void *, struct dim, struct dim, void **, size_t, void *);
+	*(void **)&launch = dlsym(new, "cudaLaunchKernel");
+	CHECK_EQUAL(launch((void *)31, (struct dim){32, 33, 34}, (struct dim){35, 36, 37}, (void **)38, 39, (void *)40), 13);
+	CHECK_EQUAL(last[0], 31);
+	CHECK_EQUAL(last[1], 32 | 33ull << 32);
+	CHECK_EQUAL((uint32_t)last[2], 34);
+	CHECK_EQUAL(last[3], 35 | 36ull << 32);
+	CHECK_EQUAL(last[5], 38);
+	CHECK_EQUAL(last[6], 39);
+	CHECK_EQUAL(last[7], 40);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} tests[] = {
+#define TEST(name) {#name, name},
+	TEST(local_module)
+	TEST(each_its_own_version)
+	TEST(static_runtime_inside)
+	TEST(by_handle)
+	TEST(global_scope)
+	TEST(arguments_arrive)
+};
+
+int main(int argc, char **argv)
+{
+	for (size_t i = 0; argc == 2 && i < sizeof tests / sizeof *tests; i++)
+		if (!strcmp(argv[1], tests[i].name)) {
+			tests[i].run();
+			return 0;
+		}
+	return 2;
+}
