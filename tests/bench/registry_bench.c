@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -360,6 +361,55 @@ static void run(const struct set *set, uint64_t many)
 	free(bench.order);
 }
 
+static _Atomic bool storm_on, storm_over;
+
+static void *storm(void *data)
+{
+	struct bench *bench = data;
+
+	storm_on = true;
+	for (uint64_t at = 0; !storm_over; at = (at + 1) % bench->many) {
+		take_out(bench, bench->order[at]);
+		insert(bench, bench->order[at]);
+	}
+	return NULL;
+}
+
+/* Whether it hits depends on the writer. Spread out, so that the samples see the writer in all its states, and away from its processor. */
+static uint64_t time_question(struct bench *bench)
+{
+	uint64_t at = hit_at(bench), before = now();
+
+	while (now() - before < 5000)
+		;
+	before = now();
+	answer = registry_hits(bench->reg, at, at + ASKED);
+	return now() - before;
+}
+
+/* The worst that writers can do to a reader: one of them never pauses. */
+static void run_storm(const struct set *set, uint64_t many)
+{
+	struct bench bench = {.set = set, .many = many};
+	struct figure figure;
+	pthread_t writer;
+
+	fill(&bench);
+	check(-pthread_create(&writer, NULL, storm, &bench), "pthread_create");
+	while (!storm_on)
+		;
+	figure = measure(&bench, time_question);
+	printf("while another thread removes and inserts without a pause, %s, %" PRIu64 " ranges: a question takes %" PRIu64
+	       " / %" PRIu64 ", at worst %" PRIu64 "\n",
+	       set->name, many, figure.median, figure.p99, ns[SAMPLES - 1]);
+	storm_over = true;
+	pthread_join(writer, NULL);
+	registry_destroy(&bench.reg);
+	free(bench.handles);
+	free(bench.nodes);
+	free(bench.order);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct set sets[] = {
@@ -378,5 +428,7 @@ int main(int argc, char **argv)
 		for (uint64_t many = 1; many <= greatest; many *= 10)
 			run(&sets[at], many);
 	}
+	printf("\n");
+	run_storm(&sets[0], greatest < 10000 ? greatest : 10000);
 	return 0;
 }
