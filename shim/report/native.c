@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DEPTH 40 /* frames asked of backtrace(): the shim's own, and those that a site has room for; each costs about 100 ns */
+#define DEPTH                                                                                                          \
+	40 /* frames asked of backtrace(): the shim's own, and those that a site has room for; each costs about 100 ns */
 
 /*
  * Wheels rename bundled libraries to name-HASH.so. `parts`: cuDNN is many libraries, libcudnn_ops.so and so on. Plain prefixes would also
@@ -22,11 +23,12 @@ static const struct {
 	const char *name;
 	bool parts;
 } plumbing[] = {
-	{"libcuda", false},      {"libcudart", false},    {"libcufft", false},      {"libcufftw", false},   {"libcublas", false},
-	{"libcublasLt", false},  {"libcusparse", false},  {"libcusolver", false},   {"libcurand", false},   {"libcudnn", true},
-	{"libnccl", false},      {"libnvrtc", false},     {"libnvJitLink", false},  {"libcuconst", false},  {"libcusolverMg", false},
-	{"libnvblas", false},    {"libcusparseLt", false}, {"libcufftMp", false},   {"libc", false},        {"libffi", false},
-	{"libpthread", false},   {"ld-linux-x86-64", false},
+	{"libcuda", false},       {"libcudart", false},       {"libcufft", false},      {"libcufftw", false},
+	{"libcublas", false},     {"libcublasLt", false},     {"libcusparse", false},   {"libcusolver", false},
+	{"libcurand", false},     {"libcudnn", true},         {"libnccl", false},       {"libnvrtc", false},
+	{"libnvJitLink", false},  {"libcuconst", false},      {"libcusolverMg", false}, {"libnvblas", false},
+	{"libcusparseLt", false}, {"libcufftMp", false},      {"libc", false},          {"libffi", false},
+	{"libpthread", false},    {"ld-linux-x86-64", false},
 };
 
 typedef int (*find_object_fn)(void *address, struct dl_find_object *result);
@@ -52,7 +54,8 @@ bool native_is_plumbing(const char *base_name)
 
 		if (strncmp(base_name, plumbing[i].name, length))
 			continue;
-		if (!strncmp(rest, ".so", 3) || (*rest == '-' && strstr(rest, ".so")) || (plumbing[i].parts && *rest == '_'))
+		if (!strncmp(rest, ".so", 3) || (*rest == '-' && strstr(rest, ".so")) ||
+		    (plumbing[i].parts && *rest == '_'))
 			return true;
 	}
 	return false;
@@ -138,7 +141,8 @@ int native_capture(void **out, int max, void *caller)
 	while (caller && first < depth && frames[first] != caller)
 		first++;
 	if (!caller || first == depth)
-		for (first = 1; first < depth && (uintptr_t)frames[first] >= start && (uintptr_t)frames[first] < end; first++)
+		for (first = 1; first < depth && (uintptr_t)frames[first] >= start && (uintptr_t)frames[first] < end;
+		     first++)
 			;
 	if (caller && (first == depth || frames[first] != caller))
 		out[count++] = caller; /* a stack that could not be unwound: at least the hook's caller is sure */

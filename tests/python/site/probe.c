@@ -38,8 +38,8 @@ static const char *describe(const struct site *site)
 
 	text[0] = '\0';
 	for (int i = 0; i < site->python_count; i++)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s\037%s\037%d\n", site->python[i].file, site->python[i].function,
-		                         site->python[i].line);
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s\037%s\037%d\n", site->python[i].file,
+		                         site->python[i].function, site->python[i].line);
 	snprintf(text + used, sizeof(text) - used, "%s", site->python_cut ? "cut\n" : "");
 	return text;
 }
@@ -61,7 +61,8 @@ const char *probe_user(void)
 
 	site_capture_python(&site);
 	frame = site_user_frame(&site);
-	snprintf(text, sizeof(text), "%s\037%s\037%d", frame ? frame->file : "", frame ? frame->function : "", frame ? frame->line : 0);
+	snprintf(text, sizeof(text), "%s\037%s\037%d", frame ? frame->file : "", frame ? frame->function : "",
+	         frame ? frame->line : 0);
 	return text;
 }
 
