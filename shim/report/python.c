@@ -17,6 +17,7 @@
 #define TEXT_SIZE (TEXT_POINTS * 4 + 4)
 #define SKIPPED_MAX 64 /* frames in a row that are not Python code: more is not a stack */
 #define PROBE 256      /* bytes read to see whether memory is there */
+#define DEEP 512       /* frames looked at for one that belongs to no library */
 #define CACHE 1024
 #define NOT_PYTHON 3 /* owners from here on are the interpreter's or C's */
 
@@ -377,11 +378,14 @@ static bool first_frame(const struct walk *walk, uintptr_t thread, uintptr_t *re
 }
 
 /* Frames found, or -1 as soon as something is not what it must be. */
-static int walk_frames(const struct walk *walk, uintptr_t thread, struct site_frame *out, int max, bool *ret_cut)
+static int walk_frames(const struct walk *walk, uintptr_t thread, struct site_frame *out, int max,
+                       bool (*is_library)(const char *), bool *ret_cut)
 {
 	uintptr_t frame;
 	struct code code;
-	int count = 0, skipped = 0;
+	struct site_frame deep;
+	bool users = false;
+	int count = 0, skipped = 0, seen = 0;
 
 	if (!first_frame(walk, thread, &frame))
 		return -1;
@@ -394,13 +398,16 @@ static int walk_frames(const struct walk *walk, uintptr_t thread, struct site_fr
 				return -1;
 			break;
 		case FRAME_PYTHON:
-			if (count == max) {
-				*ret_cut = true;
+			*ret_cut = count == max;
+			if (*ret_cut && (users || ++seen > DEEP))
 				return count;
-			}
-			if (!read_frame(walk, frame, &code, &out[count]))
+			if (!read_frame(walk, frame, &code, &deep))
 				return -1;
-			count++;
+			users |= !is_library(deep.file);
+			if (count < max)
+				out[count++] = deep;
+			else if (users)
+				out[max - 1] = deep;
 			skipped = 0;
 			break;
 		}
@@ -410,7 +417,7 @@ static int walk_frames(const struct walk *walk, uintptr_t thread, struct site_fr
 	return count;
 }
 
-int python_capture(struct site_frame *out, int max, bool *ret_cut)
+int python_capture(struct site_frame *out, int max, bool (*is_library)(const char *file), bool *ret_cut)
 {
 	struct interpreter python;
 	struct walk walk = {.python = &python};
@@ -427,7 +434,7 @@ int python_capture(struct site_frame *out, int max, bool *ret_cut)
 	/* At the end the interpreter frees other threads' states under them: probe every pointer again. */
 	finalizing = !python.finalizing || python.finalizing();
 	walk.probe = finalizing || !atomic_load_explicit(&trusted, memory_order_relaxed);
-	count = walk_frames(&walk, thread, out, max, ret_cut);
+	count = walk_frames(&walk, thread, out, max, is_library, ret_cut);
 	if (count > 0 && !finalizing)
 		atomic_store_explicit(&trusted, true, memory_order_relaxed);
 	if (count >= 0)
