@@ -3,7 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+
+#include "registry/pages.h"
 
 _Static_assert(sizeof(struct slot) == 128, "a slot is two cache lines");
 
@@ -84,7 +85,7 @@ void ranges_destroy(struct ranges *table)
 		struct slot *slots = atomic_load_explicit(&table->chunk[chunk], memory_order_relaxed);
 
 		if (slots)
-			munmap(slots, chunk_bytes(chunk));
+			pages_unmap(slots, chunk_bytes(chunk));
 	}
 }
 
@@ -142,9 +143,8 @@ int ranges_reserve(struct ranges *table)
 	if (slot_at(table, table->used))
 		return 0;
 	chunk = chunk_of(table->used, &before);
-	/* Pages, because they are zero and aligned without being touched: doubling the table costs no pause and no memory. */
-	slots = mmap(NULL, chunk_bytes(chunk), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (slots == MAP_FAILED)
+	slots = pages_map(chunk_bytes(chunk));
+	if (!slots)
 		return -ENOMEM;
 	atomic_store_explicit(&table->chunk[chunk], slots, memory_order_release);
 	return 0;
@@ -170,7 +170,7 @@ struct range *ranges_add(struct ranges *table, const struct registry_spec *copy,
 	range->attachment = copy->attachment;
 	atomic_store_explicit(&range->checks, 0, memory_order_relaxed);
 	atomic_store_explicit(&range->violations, 0, memory_order_relaxed);
-	atomic_store_explicit(&range->passed, 0, memory_order_relaxed);
+	atomic_store_explicit(&range->mark, 0, memory_order_relaxed);
 	atomic_store_explicit(&range->removed, false, memory_order_relaxed);
 	/* Publishes all of it to whoever takes a reference from here on. */
 	atomic_store_explicit(&slot->references, references, memory_order_release);

@@ -48,7 +48,7 @@ struct range {
 	void *attachment;          /* the caller's, e.g. the range's baseline; see registry_hooks.release */
 	_Atomic uint64_t checks;   /* launches and calls that were judged against this range */
 	_Atomic uint64_t violations;
-	_Atomic uint64_t passed; /* writes by the owner, or allowed ones */
+	_Atomic uint64_t mark; /* the caller's: when it last looked at the bytes; 0 at first */
 	_Atomic bool removed;    /* set by registry_remove(): a check in flight may still hold a reference */
 };
 

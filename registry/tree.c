@@ -2,15 +2,16 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 
-/* Chunks of an arena double from the first size to the last, in nodes. */
-#define ARENA_FIRST 8
-#define ARENA_LAST 512
+#include "registry/pages.h"
+
+/* Chunks of an arena double from the first size to the last, in bytes. */
+#define ARENA_FIRST ((size_t)64 << 10)
+#define ARENA_LAST ((size_t)4 << 20)
 
 struct arena_chunk {
 	struct arena_chunk *next;
-	size_t nodes;
+	size_t bytes;
 } __attribute__((aligned(64)));
 
 /* What a parent's entry says about a child, or a leaf's entry about a range. */
@@ -68,7 +69,7 @@ static void arena_destroy(struct arena *arena)
 
 	for (struct arena_chunk *chunk = arena->chunks; chunk; chunk = next) {
 		next = chunk->next;
-		free(chunk);
+		pages_unmap(chunk, chunk->bytes);
 	}
 }
 
@@ -79,38 +80,60 @@ static void arena_give(struct arena *arena, struct node *node)
 	arena->free_count++;
 }
 
+/* The next node of the newest chunk. Chunks are used up from the front: touching all of one at once would be a pause. */
+static struct node *arena_fresh(struct arena *arena)
+{
+	struct node *node = (struct node *)arena->fresh;
+
+	arena->fresh += arena->node_bytes;
+	arena->fresh_count--;
+	return node;
+}
+
+/* `nodes` is at most TREE_LEVELS, which fit in any chunk. */
 static int arena_reserve(struct arena *arena, size_t nodes)
 {
-	size_t wanted = arena->chunks ? arena->chunks->nodes * 2 : ARENA_FIRST;
+	size_t bytes = arena->chunks ? arena->chunks->bytes * 2 : ARENA_FIRST;
 	struct arena_chunk *chunk;
 
-	if (arena->free_count >= nodes)
+	if (arena->free_count + arena->fresh_count >= nodes)
 		return 0;
-	wanted = wanted > ARENA_LAST ? ARENA_LAST : wanted;
-	wanted = wanted < nodes ? nodes : wanted;
-	chunk = aligned_alloc(_Alignof(struct arena_chunk), sizeof *chunk + wanted * arena->node_bytes);
+	bytes = bytes > ARENA_LAST ? ARENA_LAST : bytes;
+	chunk = pages_map(bytes);
 	if (!chunk)
 		return -ENOMEM;
-	chunk->nodes = wanted;
+	while (arena->fresh_count > 0)
+		arena_give(arena, arena_fresh(arena));
+	chunk->bytes = bytes;
 	chunk->next = arena->chunks;
 	arena->chunks = chunk;
-	for (size_t index = wanted; index-- > 0;)
-		arena_give(arena, (struct node *)((char *)(chunk + 1) + index * arena->node_bytes));
+	arena->fresh = (char *)(chunk + 1);
+	arena->fresh_count = (bytes - sizeof *chunk) / arena->node_bytes;
 	return 0;
+}
+
+static struct node *arena_take(struct arena *arena)
+{
+	struct node *node = arena->free;
+
+	if (!node) {
+		assert(arena->fresh_count > 0 && "tree_reserve() was called");
+		return arena_fresh(arena);
+	}
+	arena->free = node->next;
+	arena->free_count--;
+	return node;
 }
 
 static struct node *node_new(struct tree *tree, unsigned level)
 {
-	struct arena *arena = level ? &tree->inners : &tree->leaves;
-	struct node *node = arena->free;
+	struct node *node = arena_take(level ? &tree->inners : &tree->leaves);
 
-	assert(node && "tree_reserve() was called");
-	arena->free = node->next;
-	arena->free_count--;
 	node->count = 0;
 	node->level = level;
 	for (unsigned at = 0; at < TREE_FANOUT; at++) {
 		poke(&node->start[at], UINT64_MAX);
+		poke(&node->reach[at], UINT64_MAX);
 		poke(&node->end[at], 0);
 		poke(&node->handle[at], 0);
 		if (level)
@@ -159,22 +182,33 @@ static void node_copy(struct node *to, unsigned to_at, const struct node *from, 
 	}
 }
 
-static void node_resize(struct node *node, unsigned count)
+/* Sets the number of entries, after the ends of those from `changed` on changed. */
+static void node_resize(struct node *node, unsigned count, unsigned changed)
 {
+	uint64_t reach = changed > 0 ? peek(&node->reach[changed - 1]) : 0;
+
+	for (unsigned at = changed; at < count; at++) {
+		uint64_t end = peek(&node->end[at]);
+
+		reach = end > reach ? end : reach;
+		if (peek(&node->reach[at]) != reach)
+			poke(&node->reach[at], reach);
+	}
 	for (unsigned at = count; at < node->count; at++) {
 		poke(&node->start[at], UINT64_MAX);
-		poke(&node->end[at], 0);
+		poke(&node->reach[at], UINT64_MAX);
 	}
 	node->count = count;
 }
 
 static struct entry node_summary(struct node *node)
 {
-	uint64_t end = 0;
-
-	for (unsigned at = 0; at < node->count; at++)
-		end = peek(&node->end[at]) > end ? peek(&node->end[at]) : end;
-	return (struct entry){.start = peek(&node->start[0]), .end = end, .handle = peek(&node->handle[0]), .child = node};
+	return (struct entry){
+		.start = peek(&node->start[0]),
+		.end = node->count > 0 ? peek(&node->reach[node->count - 1]) : 0,
+		.handle = peek(&node->handle[0]),
+		.child = node,
+	};
 }
 
 /* Brings entry `at` of an inner node up to date with its child; does not dirty a line that readers share for nothing. */
@@ -183,8 +217,11 @@ static void node_refresh(struct node *node, unsigned at)
 	struct entry old = node_get(node, at);
 	struct entry new = node_summary(old.child);
 
-	if (old.start != new.start || old.end != new.end || old.handle != new.handle)
-		node_set(node, at, &new);
+	if (old.start == new.start && old.end == new.end && old.handle == new.handle)
+		return;
+	node_set(node, at, &new);
+	if (old.end != new.end)
+		node_resize(node, node->count, at);
 }
 
 /* How many entries are not above the key. */
@@ -203,13 +240,13 @@ static void node_put(struct node *node, unsigned at, const struct entry *entry)
 {
 	node_copy(node, at + 1, node, at, node->count - at);
 	node_set(node, at, entry);
-	node->count++;
+	node_resize(node, node->count + 1, at);
 }
 
 static void node_drop(struct node *node, unsigned at)
 {
 	node_copy(node, at, node, at + 1, node->count - at - 1);
-	node_resize(node, node->count - 1);
+	node_resize(node, node->count - 1, at);
 }
 
 /* Puts an entry in. If the node had to be split, returns true and turns *entry into that of the new right neighbour. */
@@ -224,8 +261,8 @@ static bool node_insert(struct tree *tree, struct node *node, unsigned at, struc
 	}
 	right = node_new(tree, node->level);
 	node_copy(right, 0, node, half, TREE_FANOUT - half);
-	right->count = TREE_FANOUT - half;
-	node_resize(node, half);
+	node_resize(right, TREE_FANOUT - half, 0);
+	node_resize(node, half, half);
 	if (at <= half)
 		node_put(node, at, entry);
 	else
@@ -245,16 +282,16 @@ static void node_balance(struct tree *tree, struct node *parent, unsigned at)
 		unsigned many = share - left->count;
 
 		node_copy(left, left->count, right, 0, many);
-		left->count = share;
+		node_resize(left, share, left->count);
 		node_copy(right, 0, right, many, right->count - many);
-		node_resize(right, right->count - many);
+		node_resize(right, right->count - many, 0);
 	} else {
 		unsigned many = left->count - share;
 
 		node_copy(right, many, right, 0, right->count);
 		node_copy(right, 0, left, share, many);
-		right->count += many;
-		node_resize(left, share);
+		node_resize(right, right->count + many, 0);
+		node_resize(left, share, share);
 	}
 	node_refresh(parent, left_at);
 	if (right->count > 0) {

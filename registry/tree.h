@@ -7,10 +7,15 @@
 
 #include "registry/ranges.h"
 
-/* Entries of a node. Tests build the registry with 4 as well, to have deep trees from few ranges. */
+/*
+ * Entries of a node: with 64 only the leaves of a tree of 10^6 ranges are too many for the second-level cache. Tests build the registry
+ * with 4 as well, to have deep trees from few ranges.
+ */
 #ifndef TREE_FANOUT
-#define TREE_FANOUT 32
+#define TREE_FANOUT 64
 #endif
+/* Entries are searched by blocks of one cache line. */
+#define TREE_BLOCK (TREE_FANOUT % 8 ? 1u : 8u)
 /* A node but the root holds at least this many; after a removal, two neighbours that hold no more than TREE_MERGE become one. */
 #define TREE_LEAST (TREE_FANOUT / 4 < 2 ? 2 : TREE_FANOUT / 4)
 #define TREE_MERGE (TREE_FANOUT * 3 / 4)
@@ -18,11 +23,12 @@
 #define TREE_LEVELS 32
 
 /*
- * What readers look at is atomic; `count`, `level` and `next` are the writer's. Entries past `count` have start UINT64_MAX and end 0,
- * so readers scan whole nodes and need no count: no range starts there, and none reaches anywhere.
+ * What readers look at is atomic; `count`, `level` and `next` are the writer's. Entries past `count` have start and reach
+ * UINT64_MAX, so readers look at whole, sorted arrays and need no count.
  */
 struct node {
 	_Atomic uint64_t start[TREE_FANOUT];
+	_Atomic uint64_t reach[TREE_FANOUT]; /* the greatest end of the entries up to this one: never falls from left to right */
 	_Atomic uint64_t end[TREE_FANOUT];
 	_Atomic uint64_t handle[TREE_FANOUT]; /* inner nodes: that of the least range beneath, which orders equal starts */
 	unsigned count;
@@ -34,9 +40,11 @@ struct node {
 /* Nodes of one kind: never given back while the tree lives, so that a reader may always look at one. */
 struct arena {
 	size_t node_bytes;
-	struct node *free;
+	struct node *free; /* given back */
 	size_t free_count;
-	struct arena_chunk *chunks;
+	char *fresh; /* never used yet */
+	size_t fresh_count;
+	struct arena_chunk *chunks; /* newest first */
 };
 
 struct tree {

@@ -3,17 +3,16 @@
 
 #include <string.h>
 
-static const char help[] =
-	"cuconst: `const` for CUDA memory, enforced at run time\n"
-	"\n"
-	"usage: cuconst run [options] -- PROGRAM [argument ...]\n"
-	"       cuconst report [options] LOG ...\n"
-	"       cuconst --help | --version\n"
-	"\n"
-	"  run       start a program, unchanged, with libcuconst.so preloaded\n"
-	"  report    summarise logs that `cuconst run --log FILE` wrote\n"
-	"\n"
-	"cuconst COMMAND --help tells more.\n";
+static const char help[] = "cuconst: `const` for CUDA memory, enforced at run time\n"
+			   "\n"
+			   "usage: cuconst run [options] -- PROGRAM [argument ...]\n"
+			   "       cuconst report [options] LOG ...\n"
+			   "       cuconst --help | --version\n"
+			   "\n"
+			   "  run       start a program, unchanged, with libcuconst.so preloaded\n"
+			   "  report    summarise logs that `cuconst run --log FILE` wrote\n"
+			   "\n"
+			   "cuconst COMMAND --help tells more.\n";
 
 static const struct {
 	const char *name;

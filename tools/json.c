@@ -151,7 +151,11 @@ static char *read_escape(struct reader *reader, char *out)
 /* The length of the UTF-8 sequence at `at`, 0 when it is none (overlong, a surrogate, beyond U+10FFFF, cut off). */
 static int sequence_length(const unsigned char *at, size_t left)
 {
-	int length = at[0] < 0x80 ? 1 : at[0] >= 0xc2 && at[0] < 0xe0 ? 2 : (at[0] & 0xf0) == 0xe0 ? 3 : at[0] >= 0xf0 && at[0] < 0xf5 ? 4 : 0;
+	int length = at[0] < 0x80                    ? 1
+	             : at[0] >= 0xc2 && at[0] < 0xe0 ? 2
+	             : (at[0] & 0xf0) == 0xe0        ? 3
+	             : at[0] >= 0xf0 && at[0] < 0xf5 ? 4
+	                                             : 0;
 
 	if (length == 0 || (size_t)length > left)
 		return 0;

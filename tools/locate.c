@@ -23,9 +23,7 @@ static const char *const library_places[] = {
 };
 
 static const char *const python_places[] = {
-	"../share/cuconst/python",
-	"python",
-	"../../tools/python", /* a build folder inside the source tree */
+	"../share/cuconst/python", "python", "../../tools/python", /* a build folder inside the source tree */
 };
 
 static char *own_folder(void)
@@ -80,7 +78,8 @@ static char *resolved(const char *path)
 	return real ? real : strdup(path);
 }
 
-static char *find(const char *what, const char *const *places, size_t count, const char *(*fault_of)(const char *), FILE *err)
+static char *find(const char *what, const char *const *places, size_t count, const char *(*fault_of)(const char *),
+                  FILE *err)
 {
 	char *folder = own_folder();
 	char *found = NULL;
@@ -122,7 +121,8 @@ char *locate_library(const char *wanted, FILE *err)
 		fprintf(err, "cuconst: %s: %s: %s\n", from, wanted, fault);
 		return NULL;
 	}
-	found = find("libcuconst.so", library_places, sizeof(library_places) / sizeof(library_places[0]), library_fault, err);
+	found = find("libcuconst.so", library_places, sizeof(library_places) / sizeof(library_places[0]), library_fault,
+	             err);
 	if (!found)
 		fprintf(err, "cuconst: give its path with --library PATH or CUCONST_LIBRARY\n");
 	return found;
@@ -142,7 +142,8 @@ char *locate_python(FILE *err)
 			fprintf(err, "cuconst: $CUCONST_PYTHON: %s: %s\n", wanted, fault);
 		return NULL;
 	}
-	found = find("the Python module cuconst", python_places, sizeof(python_places) / sizeof(python_places[0]), python_fault, err);
+	found = find("the Python module cuconst", python_places, sizeof(python_places) / sizeof(python_places[0]),
+	             python_fault, err);
 	if (!found && err)
 		fprintf(err, "cuconst: give its folder with CUCONST_PYTHON\n");
 	return found;

@@ -122,8 +122,10 @@ static void put_names(const char *title, const struct names *names)
 static void put_counts(const struct place *place)
 {
 	static const char *const words[SUMMARY_KINDS][2] = {
-		{"violation", "violations"}, {"inconclusive check", "inconclusive checks"},
-		{"free of protected memory", "frees of protected memory"}, {"protection ended unverified", "protections ended unverified"},
+		{"violation", "violations"},
+		{"inconclusive check", "inconclusive checks"},
+		{"free of protected memory", "frees of protected memory"},
+		{"protection ended unverified", "protections ended unverified"},
 	};
 	const char *comma = "";
 
@@ -148,6 +150,7 @@ static void put_place(const struct place *place)
 	put_names("protected at", &place->sites);
 	put_names("call", &place->calls);
 	put_names("kernel", &place->kernels);
+	put_names("or one of", &place->candidates);
 	put_names("library", &place->libraries);
 	if (place->kinds[SUMMARY_VIOLATION]) {
 		printf("    %-13s", "action");
@@ -179,12 +182,13 @@ static void put_head(const struct reading *reading, int logs)
 	size_t seen, ended;
 
 	summary_processes(reading->summary, &seen, &ended);
-	printf("%" PRIu64 " violations (%" PRIu64 " denied), %" PRIu64 " inconclusive, %" PRIu64 " frees, %" PRIu64 " ended unverified\n",
+	printf("%" PRIu64 " violations (%" PRIu64 " denied), %" PRIu64 " inconclusive, %" PRIu64 " frees, %" PRIu64
+	       " ended unverified\n",
 	       summary_total(reading->summary, SUMMARY_VIOLATION), summary_denied(reading->summary),
 	       summary_total(reading->summary, SUMMARY_INCONCLUSIVE), summary_total(reading->summary, SUMMARY_FREED),
 	       summary_total(reading->summary, SUMMARY_ENDED));
-	printf("%d log%s, %lu record%s, %zu process%s", logs, logs == 1 ? "" : "s", reading->records, reading->records == 1 ? "" : "s", seen,
-	       seen == 1 ? "" : "es");
+	printf("%d log%s, %lu record%s, %zu process%s", logs, logs == 1 ? "" : "s", reading->records,
+	       reading->records == 1 ? "" : "s", seen, seen == 1 ? "" : "es");
 	if (ended < seen)
 		printf(", %zu without a last line (killed, or still running)", seen - ended);
 	fputs("\n\n", stdout);
@@ -193,15 +197,22 @@ static void put_head(const struct reading *reading, int logs)
 static void put_tail(const struct reading *reading)
 {
 	const struct names *unseen = summary_unseen(reading->summary);
+	const struct summary_ends *ends = summary_ends(reading->summary);
 
+	if (ends->suppressed)
+		printf("%" PRIu64 " suppressed\n", ends->suppressed);
+	if (ends->unverified)
+		printf("%" PRIu64 " checks could not be made, or had not come back at the end\n", ends->unverified);
+	if (ends->lost)
+		printf("%" PRIu64 " records are missing: they could not be written into the log\n", ends->lost);
 	for (size_t i = 0; i < unseen->count; i++) {
 		fputs("not seen in a run: ", stdout);
 		put_safe(unseen->text[i]);
 		putchar('\n');
 	}
 	if (reading->cut)
-		printf("%lu last line%s cut off: the process was killed while writing, or is still writing\n", reading->cut,
-		       reading->cut == 1 ? " is" : "s are");
+		printf("%lu last line%s cut off: the process was killed while writing, or is still writing\n",
+		       reading->cut, reading->cut == 1 ? " is" : "s are");
 	if (reading->other_schema)
 		printf("%lu record%s of another schema version than %d %s left out: use the cuconst that wrote the log\n",
 		       reading->other_schema, reading->other_schema == 1 ? "" : "s", SUMMARY_SCHEMA,

@@ -25,7 +25,8 @@ static int set_preload(const char *library)
 
 	/* The loader splits LD_PRELOAD at both and knows no quoting. */
 	if (strpbrk(library, ": ")) {
-		tool_say("%s: cannot be preloaded, because its path holds a colon or a space; use a link to it without", library);
+		tool_say("%s: cannot be preloaded, because its path holds a colon or a space; use a link to it without",
+		         library);
 		return TOOL_NO_LIBRARY;
 	}
 	list = settings_prepend(library, getenv("LD_PRELOAD"));
@@ -107,10 +108,12 @@ static void tell(const struct run *run)
 	if (!page)
 		return;
 	if (page->disabled > 0)
-		tool_say("warning: the guard could not start in %" PRIu64 " process%s, which ran unguarded (the reason was said there)",
+		tool_say("warning: the guard could not start in %" PRIu64
+		         " process%s, which ran unguarded (the reason was said there)",
 		         page->disabled, page->disabled == 1 ? "" : "es");
 	if (page->processes == 0 && page->disabled == 0 && run->cuda_seen)
-		tool_say("warning: no hook was reached, although %s loaded libcuda: nothing was guarded in this run", program);
+		tool_say("warning: no hook was reached, although %s loaded libcuda: nothing was guarded in this run",
+		         program);
 	if (run->settings.exports && page->processes > 0 && page_notes(&run->page, PAGE_NOTE_STARTED) == 0)
 		tool_say("warning: --protect=exports: no Python process loaded the start-up module (was it started with -I, -E or -S?)");
 	if (!run->settings.verbose)
@@ -118,10 +121,10 @@ static void tell(const struct run *run)
 	if (page->processes == 0 && !run->cuda_seen)
 		tool_say("%s did not use CUDA", program);
 	else
-		tool_say("%" PRIu32 " process%s used CUDA, %" PRIu64 " launches, %" PRIu64 " violations, %" PRIu64 " denied, %" PRIu64
-		         " inconclusive",
-		         page->processes, page->processes == 1 ? "" : "es", page->launches, page->violations, page->denied,
-		         page->inconclusive);
+		tool_say("%" PRIu32 " process%s used CUDA, %" PRIu64 " launches, %" PRIu64 " violations, %" PRIu64
+		         " denied, %" PRIu64 " inconclusive",
+		         page->processes, page->processes == 1 ? "" : "es", page->launches, page->violations,
+		         page->denied, page->inconclusive);
 	if (run->settings.exports)
 		tool_say("%" PRIu64 " exported objects were protected, in %" PRIu64 " Python processes",
 		         page_notes(&run->page, PAGE_NOTE_EXPORTED), page_notes(&run->page, PAGE_NOTE_STARTED));

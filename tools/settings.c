@@ -210,7 +210,7 @@ enum settings_answer settings_read(int argc, char **argv, struct settings *ret_s
 	opterr = 0;
 	optind = 0;
 	while ((answer = getopt_long(argc, argv, "+:hv", long_options, NULL)) != -1) {
-		int code = answer == 'h'                   ? -1
+		int code = answer == 'h'                    ? -1
 		           : answer == '?' || answer == ':' ? complain(argc, argv, answer)
 		                                            : take(&settings, answer, optarg);
 

@@ -10,7 +10,7 @@ struct settings {
 	int exitcode;        /* for a program that returned 0 and had violations */
 	bool exports;        /* --protect=exports */
 	bool verbose;
-	char **program;      /* its argv */
+	char **program; /* its argv */
 };
 
 enum settings_answer { SETTINGS_RUN, SETTINGS_DONE /* help was printed */, SETTINGS_WRONG /* said on stderr */ };

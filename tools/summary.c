@@ -29,6 +29,7 @@ struct summary {
 	size_t place_count, room;
 	size_t writer_count, ended_count;
 	struct names unseen;
+	struct summary_ends ends;
 };
 
 static const char *const kind_names[SUMMARY_KINDS] = {"violation", "inconclusive", "freed", "ended"};
@@ -117,7 +118,8 @@ static bool in_standard_library(const char *file)
 static bool is_installed(const char *file)
 {
 	return strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") || strstr(file, "/python/cuconst/") ||
-	       strncmp(file, "<frozen ", 8) == 0 || strncmp(file, "<__array_function__", 19) == 0 || in_standard_library(file);
+	       strncmp(file, "<frozen ", 8) == 0 || strncmp(file, "<__array_function__", 19) == 0 ||
+	       in_standard_library(file);
 }
 
 static const struct json *user_frame(const struct json *record)
@@ -177,6 +179,19 @@ static void add_time(struct place *place, const char *time)
 		strcpy(place->last, time);
 }
 
+static const char *kernel_name(const struct json *kernel)
+{
+	return json_string(json_member(kernel, "demangled"), text_of(kernel, "name"));
+}
+
+static void add_candidates(struct place *place, const struct json *list)
+{
+	const struct json *first = list && list->type == JSON_ARRAY ? list->first : NULL;
+
+	for (const struct json *kernel = first; kernel; kernel = kernel->next)
+		names_add(&place->candidates, kernel_name(kernel));
+}
+
 static void add_event(struct summary *summary, const struct json *record, enum summary_kind kind)
 {
 	const struct json *frame = user_frame(record);
@@ -186,8 +201,8 @@ static void add_event(struct summary *summary, const struct json *record, enum s
 	const struct json *rank = json_member(record, "rank");
 	const char *library = text_of(record, "library");
 	const char *note = text_of(record, "outer_note");
-	struct place *place = place_at(summary, frame ? frame_text(frame)
-	                                              : tool_format("%s, %s", *library ? library : "?", call_of(record)));
+	struct place *place = place_at(
+		summary, frame ? frame_text(frame) : tool_format("%s, %s", *library ? library : "?", call_of(record)));
 	size_t action = index_of(text_of(record, "action"), action_names, SUMMARY_ACTIONS);
 	char *text;
 
@@ -198,7 +213,8 @@ static void add_event(struct summary *summary, const struct json *record, enum s
 	text = *note ? tool_format("%s(%s)", call_of(record), note) : tool_format("%s", call_of(record));
 	names_add(&place->calls, text);
 	free(text);
-	names_add(&place->kernels, json_string(json_member(kernel, "demangled"), text_of(kernel, "name")));
+	names_add(&place->kernels, kernel_name(kernel));
+	add_candidates(place, json_member(record, "candidates"));
 	names_add(&place->labels, text_of(range, "label"));
 	names_add(&place->libraries, library);
 	if (site && site->type == JSON_OBJECT) {
@@ -222,7 +238,8 @@ static struct place *place_of_call(struct summary *summary, const char *call, co
 		if (index_of(label, (const char *const *)place->labels.text, place->labels.count) < place->labels.count)
 			return place;
 	}
-	return place_at(summary, *call ? tool_format("?, %s", call) : tool_format("other places, too many to be told apart"));
+	return place_at(summary,
+	                *call ? tool_format("?, %s", call) : tool_format("other places, too many to be told apart"));
 }
 
 static void add_folded(struct summary *summary, const struct json *record)
@@ -258,6 +275,14 @@ static void add_folded(struct summary *summary, const struct json *record)
 	add_time(place, text_of(record, "time"));
 }
 
+static void add_end(struct summary *summary, const struct json *record)
+{
+	names_add(&summary->unseen, text_of(record, "not_seen"));
+	summary->ends.suppressed += json_unsigned(json_member(record, "suppressed"), 0);
+	summary->ends.unverified += json_unsigned(json_member(record, "unverified"), 0);
+	summary->ends.lost += json_unsigned(json_member(record, "log_lost"), 0);
+}
+
 static void note_writer(struct summary *summary, const struct json *record, bool ended)
 {
 	bool new;
@@ -288,6 +313,7 @@ static void free_node(void *thing)
 
 	names_free(&node->place.calls);
 	names_free(&node->place.kernels);
+	names_free(&node->place.candidates);
 	names_free(&node->place.labels);
 	names_free(&node->place.libraries);
 	names_free(&node->place.sites);
@@ -321,7 +347,7 @@ enum summary_answer summary_add(struct summary *summary, const struct json *reco
 	} else if (strcmp(kind, "folded") == 0) {
 		add_folded(summary, record);
 	} else if (strcmp(kind, "summary") == 0) {
-		names_add(&summary->unseen, text_of(record, "not_seen"));
+		add_end(summary, record);
 	} else {
 		return SUMMARY_NO_RECORD;
 	}
@@ -366,6 +392,11 @@ uint64_t summary_denied(const struct summary *summary)
 	for (size_t i = 0; i < summary->place_count; i++)
 		total += summary->places[i]->actions[SUMMARY_DENIED];
 	return total;
+}
+
+const struct summary_ends *summary_ends(const struct summary *summary)
+{
+	return &summary->ends;
 }
 
 const struct names *summary_unseen(const struct summary *summary)

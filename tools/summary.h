@@ -27,12 +27,12 @@ enum summary_action { SUMMARY_LOGGED, SUMMARY_DENIED, SUMMARY_STOPPED, SUMMARY_A
 
 /* One place. */
 struct place {
-	char *title;                     /* "train.py:42 in step", or "libfoo.so, cuMemcpyDtoD_v2" */
-	uint64_t kinds[SUMMARY_KINDS];   /* events, those folded included */
+	char *title;                       /* "train.py:42 in step", or "libfoo.so, cuMemcpyDtoD_v2" */
+	uint64_t kinds[SUMMARY_KINDS];     /* events, those folded included */
 	uint64_t actions[SUMMARY_ACTIONS]; /* of the violations */
-	uint64_t folded;                 /* events without a record of their own */
-	char first[40], last[40];        /* times as written; "" when none was */
-	struct names calls, kernels, labels, libraries, sites, ranks;
+	uint64_t folded;                   /* events without a record of their own */
+	char first[40], last[40];          /* times as written; "" when none was */
+	struct names calls, kernels, candidates, labels, libraries, sites, ranks;
 };
 
 struct summary;
@@ -53,6 +53,15 @@ struct place *const *summary_places(struct summary *summary, size_t *ret_count);
 uint64_t summary_total(const struct summary *summary, enum summary_kind kind);
 
 uint64_t summary_denied(const struct summary *summary);
+
+/* What the last lines of processes add up to. */
+struct summary_ends {
+	uint64_t suppressed; /* events that a suppression matched */
+	uint64_t unverified; /* checks that could not be made or had not come back */
+	uint64_t lost;       /* records that could not be written into the log */
+};
+
+const struct summary_ends *summary_ends(const struct summary *summary);
 
 /* What last lines said was not seen in their run; distinct texts. */
 const struct names *summary_unseen(const struct summary *summary);

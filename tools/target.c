@@ -76,7 +76,8 @@ enum target_kind target_check(const char *path)
 				line[SCRIPT_LINE] = '\0';
 				next = script_interpreter(line);
 			} else if (memcmp(head.text, ELFMAG, SELFMAG) == 0) {
-				kind = runs_with_other_rights(fd, &st) ? TARGET_SECURE : check_elf(fd, &head.elf, (size_t)length);
+				kind = runs_with_other_rights(fd, &st) ? TARGET_SECURE
+				                                       : check_elf(fd, &head.elf, (size_t)length);
 			}
 		}
 		close(fd);

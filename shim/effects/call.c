@@ -13,6 +13,7 @@ void call_begin(struct call *call, enum entry_id entry, CUstream stream, void *c
 	call->caller = caller;
 	call->stream = stream;
 	call->graph = 0;
+	call->serial = 0;
 	call->writes = call->inline_writes;
 	call->write_count = 0;
 	call->write_room = CALL_INLINE_WRITES;

@@ -34,6 +34,7 @@ struct call {
 	void *caller;    /* return address of the hook */
 	CUstream stream; /* never NULL: CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a real one */
 	uint64_t graph;  /* CUgraphExec, for graph launches */
+	uint64_t serial; /* of a launch: launch_serial() when it was made; 0: no launch */
 
 	struct call_write *writes;
 	size_t write_count, write_room;

@@ -274,6 +274,7 @@ void effect_exec_enable(struct call *call, CUgraphExec exec, CUgraphNode node, u
 void effect_graph_launch(struct call *call, CUgraphExec exec)
 {
 	call->graph = address_of(exec);
+	launch_number(call);
 	pthread_mutex_lock(&lock);
 	struct graph_exec *found = find(exec);
 	if (!found || found->list.incomplete)

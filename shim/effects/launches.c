@@ -9,6 +9,18 @@
 /* Ranges looked at for one address; more than this many nested around one byte are cut. */
 #define RANGES_PER_SLOT 64
 
+static _Atomic uint64_t serial;
+
+uint64_t launch_serial(void)
+{
+	return atomic_load_explicit(&serial, memory_order_relaxed);
+}
+
+void launch_number(struct call *call)
+{
+	call->serial = atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed) + 1;
+}
+
 static void add_slot_value(struct call *call, const struct function_info *info, int argument, uint32_t offset,
                            uint64_t value)
 {
@@ -66,6 +78,7 @@ bool launch_extra_block(void **extra, const void **ret_block, size_t *ret_size)
 
 void effect_launch(struct call *call, CUfunction function, void **params, void **extra)
 {
+	launch_number(call);
 	const struct function_info *info = function_info(function);
 	if (!info)
 		return;

@@ -4,6 +4,12 @@
 
 #include "shim/effects/call.h"
 
+/* How many launches were made while something was protected, in this process. A launch's own number is what it made this. */
+uint64_t launch_serial(void);
+
+/* Numbers a launch. */
+void launch_number(struct call *call);
+
 /* One parameter of `size` bytes. Adds a slot to the call for each aligned 8-byte slot that holds an address in a protected range. */
 void launch_scan_param(struct call *call, const struct function_info *info, int argument, const void *bytes, size_t size);
 

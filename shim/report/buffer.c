@@ -110,14 +110,14 @@ static void json_escape(struct buffer *buf, unsigned char c)
 void buffer_json_string(struct buffer *buf, const char *text, size_t limit)
 {
 	const unsigned char *at = (const unsigned char *)text;
-	const unsigned char *end = at + limit;
+	size_t left = limit;
 
 	if (!text) {
 		buffer_string(buf, "null");
 		return;
 	}
 	buffer_string(buf, "\"");
-	while (*at && at < end) {
+	while (*at && left) {
 		size_t length = utf8_length(at);
 
 		if (length == 0)
@@ -126,7 +126,9 @@ void buffer_json_string(struct buffer *buf, const char *text, size_t limit)
 			json_escape(buf, *at);
 		else
 			buffer_bytes(buf, (const char *)at, length);
-		at += length ? length : 1;
+		length = length ? length : 1;
+		at += length;
+		left -= length < left ? length : left;
 	}
 	buffer_string(buf, *at ? "...\"" : "\"");
 }
@@ -134,11 +136,11 @@ void buffer_json_string(struct buffer *buf, const char *text, size_t limit)
 void buffer_plain(struct buffer *buf, const char *text, size_t limit)
 {
 	const unsigned char *at = (const unsigned char *)text;
-	const unsigned char *end = at + limit;
+	size_t left = limit;
 
 	if (!text)
 		return;
-	while (*at && at < end) {
+	while (*at && left) {
 		size_t length = utf8_length(at);
 
 		if (length == 0 || *at < 0x20 || *at == 0x7f)
@@ -147,7 +149,9 @@ void buffer_plain(struct buffer *buf, const char *text, size_t limit)
 			buffer_string(buf, "?"); /* C1 controls drive terminals too */
 		else
 			buffer_bytes(buf, (const char *)at, length);
-		at += length ? length : 1;
+		length = length ? length : 1;
+		at += length;
+		left -= length < left ? length : left;
 	}
 	if (*at)
 		buffer_string(buf, "...");

@@ -220,15 +220,18 @@ int output_log_open(const char *pattern, const char **ret_path)
  * Is the descriptor still our file? A program that closes everything closes it too, and the number may be a file of its own by now: that one
  * is neither written nor closed; ours is opened again by its name.
  */
-static int check_open(void)
+static bool is_ours(void)
 {
 	struct stat st;
 
+	return log_file.fd >= 0 && !fstat(log_file.fd, &st) && st.st_dev == log_file.dev && st.st_ino == log_file.ino;
+}
+
+static int check_open(void)
+{
 	if (log_file.fd < 0)
 		return -EBADF;
-	if (!fstat(log_file.fd, &st) && st.st_dev == log_file.dev && st.st_ino == log_file.ino)
-		return 0;
-	return open_path();
+	return is_ours() ? 0 : open_path();
 }
 
 bool output_log(const char *text, size_t length)
@@ -314,7 +317,7 @@ void output_postfork_child(void)
 {
 	/* The lock may have been held by a thread that the child does not have. Our copy of the descriptor belongs to the child. */
 	log_file.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-	if (!check_open())
+	if (is_ours())
 		close(log_file.fd);
 	log_file.fd = -1;
 	log_file.torn = false;

@@ -17,6 +17,7 @@
 #define TEXT_SIZE (TEXT_POINTS * 4 + 4)
 #define SKIPPED_MAX 64 /* frames in a row that are not Python code: more is not a stack */
 #define PROBE 256      /* bytes read to see whether memory is there */
+#define DEEP 512       /* frames looked at for one that belongs to no library */
 #define CACHE 1024
 #define NOT_PYTHON 3   /* owners from here on are the interpreter's or C's */
 
@@ -257,14 +258,14 @@ static bool cache_get(const struct code *code, struct site_frame *ret_frame)
 {
 	size_t i = (code->object >> 4) * 0x9e3779b97f4a7c15u >> 54;
 	uint32_t sequence = atomic_load_explicit(&cache[i].sequence, memory_order_acquire);
-	bool same = !(sequence & 1) && atomic_load_explicit(&cache[i].code, memory_order_relaxed) == code->object &&
-	            atomic_load_explicit(&cache[i].filename, memory_order_relaxed) == code->filename &&
-	            atomic_load_explicit(&cache[i].name, memory_order_relaxed) == code->name &&
-	            atomic_load_explicit(&cache[i].first_line, memory_order_relaxed) == code->first_line;
-	const char *file = atomic_load_explicit(&cache[i].file, memory_order_relaxed);
-	const char *function = atomic_load_explicit(&cache[i].function, memory_order_relaxed);
+	bool same = !(sequence & 1) && atomic_load_explicit(&cache[i].code, memory_order_acquire) == code->object &&
+	            atomic_load_explicit(&cache[i].filename, memory_order_acquire) == code->filename &&
+	            atomic_load_explicit(&cache[i].name, memory_order_acquire) == code->name &&
+	            atomic_load_explicit(&cache[i].first_line, memory_order_acquire) == code->first_line;
+	const char *file = atomic_load_explicit(&cache[i].file, memory_order_acquire);
+	const char *function = atomic_load_explicit(&cache[i].function, memory_order_acquire);
 
-	atomic_thread_fence(memory_order_acquire);
+	/* Acquire loads above: the second look at the number cannot come before them. */
 	if (!same || atomic_load_explicit(&cache[i].sequence, memory_order_relaxed) != sequence)
 		return false;
 	ret_frame->file = file;
@@ -279,13 +280,13 @@ static void cache_put(const struct code *code, const struct site_frame *frame)
 
 	if ((sequence & 1) || !atomic_compare_exchange_strong(&cache[i].sequence, &sequence, sequence + 1))
 		return; /* another thread is writing here: its entry is as good */
-	atomic_thread_fence(memory_order_release);
-	atomic_store_explicit(&cache[i].code, code->object, memory_order_relaxed);
-	atomic_store_explicit(&cache[i].filename, code->filename, memory_order_relaxed);
-	atomic_store_explicit(&cache[i].name, code->name, memory_order_relaxed);
-	atomic_store_explicit(&cache[i].first_line, code->first_line, memory_order_relaxed);
-	atomic_store_explicit(&cache[i].file, frame->file, memory_order_relaxed);
-	atomic_store_explicit(&cache[i].function, frame->function, memory_order_relaxed);
+	/* Release stores: none can come before the number is odd. */
+	atomic_store_explicit(&cache[i].code, code->object, memory_order_release);
+	atomic_store_explicit(&cache[i].filename, code->filename, memory_order_release);
+	atomic_store_explicit(&cache[i].name, code->name, memory_order_release);
+	atomic_store_explicit(&cache[i].first_line, code->first_line, memory_order_release);
+	atomic_store_explicit(&cache[i].file, frame->file, memory_order_release);
+	atomic_store_explicit(&cache[i].function, frame->function, memory_order_release);
 	atomic_store_explicit(&cache[i].sequence, sequence + 2, memory_order_release);
 }
 
@@ -375,11 +376,14 @@ static bool first_frame(const struct walk *walk, uintptr_t thread, uintptr_t *re
 }
 
 /* Frames found, or -1 as soon as something is not what it must be. */
-static int walk_frames(const struct walk *walk, uintptr_t thread, struct site_frame *out, int max, bool *ret_cut)
+static int walk_frames(const struct walk *walk, uintptr_t thread, struct site_frame *out, int max,
+                       bool (*is_library)(const char *), bool *ret_cut)
 {
 	uintptr_t frame;
 	struct code code;
-	int count = 0, skipped = 0;
+	struct site_frame deep;
+	bool users = false;
+	int count = 0, skipped = 0, seen = 0;
 
 	if (!first_frame(walk, thread, &frame))
 		return -1;
@@ -392,13 +396,16 @@ static int walk_frames(const struct walk *walk, uintptr_t thread, struct site_fr
 				return -1;
 			break;
 		case FRAME_PYTHON:
-			if (count == max) {
-				*ret_cut = true;
+			*ret_cut = count == max;
+			if (*ret_cut && (users || ++seen > DEEP))
 				return count;
-			}
-			if (!read_frame(walk, frame, &code, &out[count]))
+			if (!read_frame(walk, frame, &code, &deep))
 				return -1;
-			count++;
+			users |= !is_library(deep.file);
+			if (count < max)
+				out[count++] = deep;
+			else if (users)
+				out[max - 1] = deep;
 			skipped = 0;
 			break;
 		}
@@ -408,7 +415,7 @@ static int walk_frames(const struct walk *walk, uintptr_t thread, struct site_fr
 	return count;
 }
 
-int python_capture(struct site_frame *out, int max, bool *ret_cut)
+int python_capture(struct site_frame *out, int max, bool (*is_library)(const char *file), bool *ret_cut)
 {
 	struct interpreter python;
 	struct walk walk = {.python = &python};
@@ -425,7 +432,7 @@ int python_capture(struct site_frame *out, int max, bool *ret_cut)
 	/* At the end the interpreter frees other threads' states under them: probe every pointer again. */
 	finalizing = !python.finalizing || python.finalizing();
 	walk.probe = finalizing || !atomic_load_explicit(&trusted, memory_order_relaxed);
-	count = walk_frames(&walk, thread, out, max, ret_cut);
+	count = walk_frames(&walk, thread, out, max, is_library, ret_cut);
 	if (count > 0 && !finalizing)
 		atomic_store_explicit(&trusted, true, memory_order_relaxed);
 	if (count >= 0)

@@ -10,7 +10,10 @@
 
 #include "shim/report/site.h"
 
-/* Innermost first. Returns how many were written (0: this thread runs no Python); *ret_cut: there were more. */
-int python_capture(struct site_frame *out, int max, bool *ret_cut);
+/*
+ * Innermost first. Returns how many were written (0: this thread runs no Python); *ret_cut: there were more. A deep stack whose first
+ * `max` frames all belong to libraries (is_library) keeps the innermost frame that does not, in the last place: it is the line to name.
+ */
+int python_capture(struct site_frame *out, int max, bool (*is_library)(const char *file), bool *ret_cut);
 
 #endif

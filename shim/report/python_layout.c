@@ -173,7 +173,7 @@ static int line_311(const unsigned char *table, uint64_t size, int line, int64_t
 
 int python_line(enum python_lines format, const unsigned char *table, uint64_t size, int first_line, int64_t at)
 {
-	if (at < 0)
-		return 0;
+	if (at < 0) /* the frame has not begun: a call being traced (3.10), a finalizer that runs while it is set up */
+		return first_line;
 	return format == PYTHON_LINES_310 ? line_310(table, size, first_line, at) : line_311(table, size, first_line, at);
 }

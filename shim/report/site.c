@@ -15,24 +15,6 @@ void site_prepare(void)
 	errno = saved;
 }
 
-void site_capture_python(struct site *ret_site)
-{
-	int saved = errno;
-
-	ret_site->native_count = 0;
-	ret_site->python_count = python_capture(ret_site->python, SITE_PYTHON_FRAMES, &ret_site->python_cut);
-	errno = saved;
-}
-
-void site_capture(struct site *ret_site, void *caller)
-{
-	int saved = errno;
-
-	site_capture_python(ret_site);
-	ret_site->native_count = native_capture(ret_site->native, SITE_NATIVE_FRAMES, caller);
-	errno = saved;
-}
-
 /* ".../lib/python3.12/...", whatever the prefix, and the zipped library. */
 static bool in_standard_library(const char *file)
 {
@@ -56,6 +38,24 @@ static bool is_library_file(const char *file)
 {
 	return strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") || strstr(file, "/python/cuconst/") ||
 	       !strncmp(file, "<frozen ", 8) || !strncmp(file, "<__array_function__", 19) || in_standard_library(file);
+}
+
+void site_capture_python(struct site *ret_site)
+{
+	int saved = errno;
+
+	ret_site->native_count = 0;
+	ret_site->python_count = python_capture(ret_site->python, SITE_PYTHON_FRAMES, is_library_file, &ret_site->python_cut);
+	errno = saved;
+}
+
+void site_capture(struct site *ret_site, void *caller)
+{
+	int saved = errno;
+
+	site_capture_python(ret_site);
+	ret_site->native_count = native_capture(ret_site->native, SITE_NATIVE_FRAMES, caller);
+	errno = saved;
 }
 
 const struct site_frame *site_user_frame(const struct site *site)

@@ -24,7 +24,7 @@ struct site_frame {
 struct site {
 	struct site_frame python[SITE_PYTHON_FRAMES]; /* innermost first, library frames included; the user's own: site_user_frame() */
 	int python_count;
-	bool python_cut; /* there were more */
+	bool python_cut; /* there were more; the last one is then the innermost of the user's own, if the others are libraries' */
 	void *native[SITE_NATIVE_FRAMES]; /* innermost first, without the shim's own frames */
 	int native_count;
 };

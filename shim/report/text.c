@@ -11,7 +11,7 @@
 #define PATH_LIMIT 400
 #define CANDIDATES 8 /* more than these are only counted here; the log has them all */
 
-enum phrase { PHRASE_VIOLATION, PHRASE_DENIED, PHRASE_STOPPED, PHRASE_INCONCLUSIVE, PHRASE_FREED, PHRASE_ENDED, PHRASE_FOLDED, PHRASE_SUMMARY };
+enum phrase { PHRASE_VIOLATION, PHRASE_DENIED, PHRASE_STOPPED, PHRASE_STOPPED_BEFORE, PHRASE_INCONCLUSIVE, PHRASE_FREED, PHRASE_ENDED, PHRASE_FOLDED, PHRASE_SUMMARY };
 
 /*
  * The first line of every text is "cuconst: WORD: SUBJECT VERB OBJECT TAIL". Tests and people's scripts compare these: change them with the schema.
@@ -24,6 +24,7 @@ static const struct {
 	[PHRASE_VIOLATION] = {"violation", "wrote", "", "\033[1;31m"},
 	[PHRASE_DENIED] = {"denied", "would write", "", "\033[1;31m"},
 	[PHRASE_STOPPED] = {"stopped", "wrote", "", "\033[1;31m"},
+	[PHRASE_STOPPED_BEFORE] = {"stopped", "would write", "", "\033[1;31m"},
 	[PHRASE_INCONCLUSIVE] = {"inconclusive", "may have written", "", "\033[1;33m"},
 	[PHRASE_FREED] = {"freed", "freed", "", "\033[1;33m"},
 	[PHRASE_ENDED] = {"ended", "ended", " unchecked", "\033[1;33m"},
@@ -31,9 +32,9 @@ static const struct {
 	[PHRASE_SUMMARY] = {"summary", "", "", "\033[1;36m"},
 };
 
-static enum phrase event_phrase(enum report_kind kind, enum report_action action)
+static enum phrase event_phrase(const struct report_event *event)
 {
-	switch (kind) {
+	switch (event->kind) {
 	case REPORT_INCONCLUSIVE:
 		return PHRASE_INCONCLUSIVE;
 	case REPORT_FREED:
@@ -43,7 +44,12 @@ static enum phrase event_phrase(enum report_kind kind, enum report_action action
 	case REPORT_VIOLATION:
 		break;
 	}
-	return action == ACTION_DENIED ? PHRASE_DENIED : action == ACTION_STOPPED ? PHRASE_STOPPED : PHRASE_VIOLATION;
+	if (event->action == ACTION_DENIED)
+		return PHRASE_DENIED;
+	if (event->action != ACTION_STOPPED)
+		return PHRASE_VIOLATION;
+	/* What is written by contract is stopped before the call. */
+	return event->evidence == EVIDENCE_WRITTEN ? PHRASE_STOPPED_BEFORE : PHRASE_STOPPED;
 }
 
 static void put_start(struct buffer *buf, enum phrase phrase, bool color)
@@ -94,6 +100,18 @@ static void put_outer(struct buffer *buf, const char *outer_api, const char *out
 	buffer_string(buf, ")");
 }
 
+/* cudaLaunchKernel and its kin say less than the kernel's own name. */
+static bool is_launch(const char *api)
+{
+	return strstr(api, "cudaLaunch") != NULL;
+}
+
+/* cuconst_check(), cuconst_unprotect() or a look before a launch found a change that no call is to be blamed for. */
+static bool found_by_check(const struct report_event *event)
+{
+	return !event->kernel && event->api && !strncmp(event->api, "cuconst_", 8);
+}
+
 /*
  * `cuMemcpyDtoD_v2`, `kernel k (cuLaunchKernel, argument 0)`, `cuGraphLaunch (memset node)`; below a library call
  * `cufftExecC2C(idata=odata) (kernel k, cuLaunchKernel, argument 0)`, `cudaMemcpy (cuMemcpyHtoD_v2)`.
@@ -103,7 +121,11 @@ static void put_writer(struct buffer *buf, const struct report_event *event)
 	const struct report_kernel *kernel = event->kernel;
 	const char *api = kernel && !event->api ? kernel->api : event->api;
 
-	if (event->outer_api) {
+	if (found_by_check(event)) {
+		buffer_string(buf, "an unknown writer");
+		return;
+	}
+	if (event->outer_api && !(kernel && is_launch(event->outer_api))) {
 		put_outer(buf, event->outer_api, event->outer_note);
 		buffer_string(buf, " (");
 		if (kernel) {
@@ -195,9 +217,11 @@ static void put_place(struct buffer *buf, const struct site *site)
 
 static void put_extent(struct buffer *buf, const struct report_event *event)
 {
+	enum phrase phrase = event_phrase(event);
+
 	if (event->written_end <= event->written_start)
 		return;
-	if (event->action == ACTION_DENIED)
+	if (phrase == PHRASE_DENIED || phrase == PHRASE_STOPPED_BEFORE)
 		buffer_string(buf, "; kept bytes ");
 	else
 		buffer_string(buf, event->evidence == EVIDENCE_CHANGED ? "; changed bytes " : "; written bytes ");
@@ -279,7 +303,7 @@ static void put_end(struct buffer *buf)
 void text_event(struct buffer *buf, const struct report_event *event, bool color)
 {
 	const struct site *site = event->site ? event->site : event->kernel ? &event->kernel->site : NULL;
-	enum phrase phrase = event_phrase(event->kind, event->action);
+	enum phrase phrase = event_phrase(event);
 
 	put_start(buf, phrase, color);
 	put_writer(buf, event);
@@ -288,6 +312,11 @@ void text_event(struct buffer *buf, const struct report_event *event, bool color
 	buffer_string(buf, " ");
 	put_object(buf, event);
 	buffer_string(buf, phrases[phrase].tail);
+	if (found_by_check(event)) {
+		bool before = !strcmp(event->api, "cuconst_before_launch");
+		buffer_string(buf, before ? ", found before a launch" : ", found by ");
+		buffer_string(buf, before ? "" : event->api);
+	}
 	buffer_string(buf, "\n  at   ");
 	put_place(buf, site);
 	buffer_string(buf, "\n");

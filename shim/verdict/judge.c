@@ -180,28 +180,6 @@ static void forget_slots(struct call *call)
 	call->slot_count = 0;
 }
 
-CUresult judge_before(struct call *call)
-{
-	if (!call->write_count && !call->slot_count)
-		return CUDA_SUCCESS;
-	/* What is captured does not run now: the graph is judged when it is launched. */
-	if (capture_is_running(call->stream)) {
-		call->write_count = 0;
-		forget_slots(call);
-		return CUDA_SUCCESS;
-	}
-	hook_count(COUNT_CHECKED);
-	call->judgement = find_hits(call);
-	if (!call->judgement)
-		return CUDA_SUCCESS;
-	call->judgement->outer = outer_call;
-	site_capture(&call->judgement->site, call->caller);
-	CUresult result = call->judgement->hit_count ? decide(call) : CUDA_SUCCESS;
-	if (result != CUDA_SUCCESS)
-		drop(call);
-	return result;
-}
-
 static bool is_hit(const struct judgement *judgement, const struct range *range)
 {
 	for (size_t i = 0; i < judgement->hit_count; i++)
@@ -234,6 +212,34 @@ static struct report_kernel *node_candidates(const struct call *call, const stru
 	return kernels;
 }
 
+static struct verify_writer slot_writer(const struct call *call, const struct range *range)
+{
+	return (struct verify_writer){.api = call->entry->name,
+	                              .outer_api = call->judgement->outer.api,
+	                              .outer_note = call->judgement->outer.note,
+	                              .stream = address_of(call->stream),
+	                              .graph = call->graph,
+	                              .device = range_device(range),
+	                              .site = call->judgement->site};
+}
+
+/*
+ * Launches since this range was last looked at had no slot in it, yet one may have written it (a neighbour's overrun, a pointer in device memory).
+ * Looked at before the launch, such a change is not blamed on the kernel that comes now.
+ */
+static void verify_before(const struct call *call, struct range *range)
+{
+	uint64_t looked = atomic_load_explicit(&range->mark, memory_order_relaxed);
+	if (looked + 1 >= call->serial || owned(range, &call->judgement->site))
+		return;
+	struct verify_writer writer = slot_writer(call, range);
+	writer.api = "cuconst_before_launch";
+	writer.outer_api = writer.outer_note = NULL;
+	writer.graph = 0;
+	writer.launches_before = call->serial - 1 - looked;
+	verify_after(&writer, &range, 1, call->stream);
+}
+
 /* A launch ran that may have written this range: compare it with its baseline, in stream order. */
 static void verify_slot(const struct call *call, const struct call_slot *slot)
 {
@@ -241,17 +247,10 @@ static void verify_slot(const struct call *call, const struct call_slot *slot)
 	struct range *range = slot->range;
 	atomic_fetch_add_explicit(&range->checks, 1, memory_order_relaxed);
 	if (owned(range, &judgement->site)) {
-		atomic_fetch_add_explicit(&range->passed, 1, memory_order_relaxed);
 		verify_refresh(&range, 1, call->stream);
 		return;
 	}
-	struct verify_writer writer = {.api = call->entry->name,
-	                               .outer_api = judgement->outer.api,
-	                               .outer_note = judgement->outer.note,
-	                               .stream = address_of(call->stream),
-	                               .graph = call->graph,
-	                               .device = range_device(range),
-	                               .site = judgement->site};
+	struct verify_writer writer = slot_writer(call, range);
 	struct report_kernel *candidates = NULL;
 	if (call->graph)
 		writer.candidates = candidates = node_candidates(call, range, &writer.candidate_count);
@@ -261,21 +260,54 @@ static void verify_slot(const struct call *call, const struct call_slot *slot)
 	free(candidates);
 }
 
-/* Launches: each range once, by the first slot that may be stored through. A range that was written by contract needs no check. */
+/*
+ * Is this the slot by which its range is checked: the first that may be stored through? A range that is written by contract needs no check.
+ */
+static bool checks_range(const struct call *call, size_t index)
+{
+	const struct call_slot *slot = &call->slots[index];
+	bool seen = is_hit(call->judgement, slot->range);
+	for (size_t k = 0; k < index && !seen; k++)
+		seen = call->slots[k].range == slot->range;
+	return !seen && function_verdict(slot->function, slot->argument, slot->offset) != KERNEL_CLEAN;
+}
+
 static bool verify_slots(const struct call *call)
 {
 	bool any = false;
 	for (size_t i = 0; i < call->slot_count; i++) {
-		const struct call_slot *slot = &call->slots[i];
-		bool seen = is_hit(call->judgement, slot->range);
-		for (size_t k = 0; k < i && !seen; k++)
-			seen = call->slots[k].range == slot->range;
-		if (seen || function_verdict(slot->function, slot->argument, slot->offset) == KERNEL_CLEAN)
+		if (!checks_range(call, i))
 			continue;
-		verify_slot(call, slot);
+		verify_slot(call, &call->slots[i]);
+		atomic_store_explicit(&call->slots[i].range->mark, call->serial, memory_order_relaxed);
 		any = true;
 	}
 	return any;
+}
+
+CUresult judge_before(struct call *call)
+{
+	if (!call->write_count && !call->slot_count)
+		return CUDA_SUCCESS;
+	/* What is captured does not run now: the graph is judged when it is launched. */
+	if (capture_is_running(call->stream)) {
+		call->write_count = 0;
+		forget_slots(call);
+		return CUDA_SUCCESS;
+	}
+	hook_count(COUNT_CHECKED);
+	call->judgement = find_hits(call);
+	if (!call->judgement)
+		return CUDA_SUCCESS;
+	call->judgement->outer = outer_call;
+	site_capture(&call->judgement->site, call->caller);
+	CUresult result = call->judgement->hit_count ? decide(call) : CUDA_SUCCESS;
+	for (size_t i = 0; result == CUDA_SUCCESS && i < call->slot_count; i++)
+		if (checks_range(call, i))
+			verify_before(call, call->slots[i].range);
+	if (result != CUDA_SUCCESS)
+		drop(call);
+	return result;
 }
 
 /* The driver took the call: record what was written by contract, and let the baselines move on. */
@@ -285,9 +317,7 @@ static void record_hits(const struct call *call)
 	for (size_t i = 0; i < judgement->hit_count; i++) {
 		struct hit *hit = &judgement->hits[i];
 		struct report_event event = hit_event(call, hit);
-		if (hit->permitted)
-			atomic_fetch_add_explicit(&hit->range->passed, 1, memory_order_relaxed);
-		else
+		if (!hit->permitted)
 			emit(&event, hit->range, ACTION_LOGGED, CUDA_SUCCESS);
 		verify_refresh(&hit->range, 1, call->stream);
 	}
@@ -336,7 +366,7 @@ void judge_finding(const struct verify_finding *finding)
 	                             .kernel = writer->kernel.name ? &writer->kernel : NULL,
 	                             .candidates = candidates,
 	                             .candidate_count = used,
-	                             .unverified_launches = finding->unverified_launches,
+	                             .unverified_launches = finding->unverified_launches + writer->launches_before,
 	                             .stream = writer->stream,
 	                             .graph = writer->graph,
 	                             .site = &writer->site};

@@ -59,7 +59,11 @@ static void close_report(void)
 		return;
 	summary_fill(&summary, blind, sizeof blind);
 	atomic_fetch_add(&status_page()->launches, summary.launches);
-	if (summary.ranges_ever || summary.launches || summary.calls || summary.graph_launches)
+	bool used = summary.ranges_ever || summary.launches || summary.calls || summary.graph_launches;
+	/* Whoever asked for a log finds in it that nothing was protected. */
+	if (used && options_get()->log)
+		report_open();
+	if (used)
 		report_close(&summary);
 }
 
@@ -176,7 +180,7 @@ __attribute__((visibility("default"))) cuconst_result cuconst_stats(struct cucon
 	struct report_summary summary;
 	if (!ret_stats || ret_stats->size < sizeof ret_stats->size)
 		return CUCONST_ERROR_INVALID_VALUE;
-	if (!protect_ranges() || atomic_load(&hook_disabled))
+	if (!options_get()->enabled || atomic_load(&hook_disabled))
 		return CUCONST_ERROR_NOT_ACTIVE;
 	summary_fill(&summary, blind, sizeof blind);
 	struct cuconst_stats stats = {

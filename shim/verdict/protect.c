@@ -9,6 +9,7 @@
 #include "shim/cuconst.h"
 #include "shim/effects/call.h"
 #include "shim/effects/capture.h"
+#include "shim/effects/launches.h"
 #include "shim/hook_state.h"
 #include "shim/report/report.h"
 #include "shim/verdict/judge.h"
@@ -163,7 +164,12 @@ static cuconst_result insert(uint64_t start, uint64_t end, const char *label, un
 		if (frame)
 			spec.site = (struct registry_site){frame->file, frame->function, frame->line};
 	}
-	return registry_insert(ranges, &spec, ret_handle, NULL) ? CUCONST_ERROR_OUT_OF_MEMORY : CUCONST_OK;
+	struct range *range;
+	if (registry_insert(ranges, &spec, ret_handle, &range))
+		return CUCONST_ERROR_OUT_OF_MEMORY;
+	atomic_store_explicit(&range->mark, launch_serial(), memory_order_relaxed);
+	range_put(range);
+	return CUCONST_OK;
 }
 
 static bool active(void)

@@ -51,6 +51,7 @@ struct verify_writer {
 	const struct report_kernel *candidates;   /* a graph's nodes that hold an address in the range; copied */
 	size_t candidate_count;
 	uint64_t stream, graph;
+	uint64_t launches_before; /* launches since the bytes were last looked at: one of them may be the writer */
 	int device;
 	struct site site;
 };

@@ -28,7 +28,7 @@ struct verify_box {
 /* Streams are told apart by handle, and the per-thread one by thread too. */
 struct verify_stream {
 	CUstream handle;
-	const void *thread;
+	uint64_t thread; /* a number of our own, never used again; 0 unless the handle is the per-thread one */
 };
 
 enum verify_op_kind { VERIFY_OP_CHECK, VERIFY_OP_REFRESH };

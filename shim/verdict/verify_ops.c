@@ -46,11 +46,16 @@ void verify_box_put(struct verify_box *box)
 
 static struct verify_stream stream_key(CUstream stream)
 {
-	static _Thread_local char thread;
+	static _Atomic uint64_t threads;
+	static _Thread_local uint64_t thread;
 	/* The legacy stream has two names; the per-thread one is another stream in each thread. */
 	if (stream == NULL)
 		stream = CU_STREAM_LEGACY;
-	return (struct verify_stream){stream, stream == CU_STREAM_PER_THREAD ? &thread : NULL};
+	if (stream != CU_STREAM_PER_THREAD)
+		return (struct verify_stream){stream, 0};
+	if (!thread)
+		thread = atomic_fetch_add(&threads, 1) + 1;
+	return (struct verify_stream){stream, thread};
 }
 
 static bool same_stream(const struct verify_stream *a, const struct verify_stream *b)

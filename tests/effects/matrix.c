@@ -5,7 +5,7 @@
  * write next to it. Prints: the CUresult, whether the protected bytes changed, and where the write should have gone:
  *     result=0 changed=1 start=64 end=128
  * `matrix --list` prints the symbols, one a line, with "deny" behind those that are only judged, because what they need (arrays, a decompression
- * engine, managed memory, a device address as host destination) is not there.
+ * engine, managed memory, a device address as host destination, the first version of stream memory operations) is not there.
  */
 #define __CUDA_API_VERSION_INTERNAL 1
 #include <cuda.h>
@@ -185,17 +185,17 @@ static CUgraphExec memset_graph(void)
 	LINE(X, cuMemsetD2D32_v2_ptds, PITCHED, dst, PITCH, 9, 8, 4)                                                   \
 	LINE(X, cuMemsetD2D32Async, PITCHED, dst, PITCH, 9, 8, 4, stream)                                              \
 	LINE(X, cuMemsetD2D32Async_ptsz, PITCHED, dst, PITCH, 9, 8, 4, stream)                                         \
-	LINE(X, cuStreamWriteValue32, 4, stream, dst, 77, 0)                                                           \
+	X(cuStreamWriteValue32, 0, 4, 1, cuStreamWriteValue32(stream, dst, 77, 0))                                            \
 	LINE(X, cuStreamWriteValue32_v2, 4, stream, dst, 77, 0)                                                        \
-	LINE(X, cuStreamWriteValue32_ptsz, 4, stream, dst, 77, 0)                                                      \
+	X(cuStreamWriteValue32_ptsz, 0, 4, 1, cuStreamWriteValue32_ptsz(stream, dst, 77, 0))                                  \
 	LINE(X, cuStreamWriteValue32_v2_ptsz, 4, stream, dst, 77, 0)                                                   \
-	LINE(X, cuStreamWriteValue64, 8, stream, dst, 77, 0)                                                           \
+	X(cuStreamWriteValue64, 0, 8, 1, cuStreamWriteValue64(stream, dst, 77, 0))                                            \
 	LINE(X, cuStreamWriteValue64_v2, 8, stream, dst, 77, 0)                                                        \
-	LINE(X, cuStreamWriteValue64_ptsz, 8, stream, dst, 77, 0)                                                      \
+	X(cuStreamWriteValue64_ptsz, 0, 8, 1, cuStreamWriteValue64_ptsz(stream, dst, 77, 0))                                  \
 	LINE(X, cuStreamWriteValue64_v2_ptsz, 8, stream, dst, 77, 0)                                                   \
-	LINE(X, cuStreamBatchMemOp, 16, stream, 2, memops(), 0)                                                        \
+	X(cuStreamBatchMemOp, 0, 16, 1, cuStreamBatchMemOp(stream, 2, memops(), 0))                                           \
 	LINE(X, cuStreamBatchMemOp_v2, 16, stream, 2, memops(), 0)                                                     \
-	LINE(X, cuStreamBatchMemOp_ptsz, 16, stream, 2, memops(), 0)                                                   \
+	X(cuStreamBatchMemOp_ptsz, 0, 16, 1, cuStreamBatchMemOp_ptsz(stream, 2, memops(), 0))                                 \
 	LINE(X, cuStreamBatchMemOp_v2_ptsz, 16, stream, 2, memops(), 0)                                                \
 	LINE(X, cuGraphLaunch, 64, memset_graph(), stream)                                                             \
 	LINE(X, cuGraphLaunch_ptsz, 64, memset_graph(), stream)                                                        \

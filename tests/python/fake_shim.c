@@ -51,8 +51,8 @@ API void fake_disable(int on);
 API void fake_change(uint64_t address);
 API void fake_free(uint64_t address);
 API void fake_get_counts(struct fake_counts *ret);
-API int fake_entry(size_t index, uint64_t *ret_ptr, uint64_t *ret_bytes, char *ret_label, char *ret_owner, unsigned *ret_flags,
-                   uint64_t *ret_stream);
+API int fake_entry(size_t index, uint64_t *ret_ptr, uint64_t *ret_bytes, char *ret_label, char *ret_owner,
+                   unsigned *ret_flags, uint64_t *ret_stream);
 API void fake_reset(void);
 API int fake_status(uint32_t processes, uint64_t violations, uint64_t denied, uint64_t disabled_count);
 
@@ -98,8 +98,8 @@ void fake_get_counts(struct fake_counts *ret)
 	pthread_mutex_unlock(&lock);
 }
 
-int fake_entry(size_t index, uint64_t *ret_ptr, uint64_t *ret_bytes, char *ret_label, char *ret_owner, unsigned *ret_flags,
-               uint64_t *ret_stream)
+int fake_entry(size_t index, uint64_t *ret_ptr, uint64_t *ret_bytes, char *ret_label, char *ret_owner,
+               unsigned *ret_flags, uint64_t *ret_stream)
 {
 	if (index >= entry_count)
 		return 0;
@@ -163,13 +163,14 @@ static cuconst_result place(uint64_t ptr, size_t bytes)
 		return CUCONST_OK;
 	for (size_t i = 0; i < memory_count; i++) {
 		if (ptr >= memories[i].ptr && ptr - memories[i].ptr < memories[i].bytes)
-			return bytes <= memories[i].bytes - (ptr - memories[i].ptr) ? CUCONST_OK : CUCONST_ERROR_OUT_OF_RANGE;
+			return bytes <= memories[i].bytes - (ptr - memories[i].ptr) ? CUCONST_OK
+			                                                            : CUCONST_ERROR_OUT_OF_RANGE;
 	}
 	return CUCONST_ERROR_NOT_DEVICE;
 }
 
-static cuconst_result add(uint64_t ptr, size_t bytes, const char *label, unsigned flags, const struct cuconst_protect_info *info,
-                          cuconst_handle *ret_handle)
+static cuconst_result add(uint64_t ptr, size_t bytes, const char *label, unsigned flags,
+                          const struct cuconst_protect_info *info, cuconst_handle *ret_handle)
 {
 	cuconst_result code = injected();
 	struct entry *entry = &entries[entry_count];
@@ -279,7 +280,8 @@ API cuconst_result cuconst_query(uint64_t ptr, size_t bytes, struct cuconst_rang
 		if (entry->freed || entry->ptr >= ptr + bytes || ptr >= entry->ptr + entry->bytes)
 			continue;
 		if (count < max) {
-			out[count] = (struct cuconst_range_info){.ptr = entry->ptr, .bytes = entry->bytes, .handle = entry->handle};
+			out[count] = (struct cuconst_range_info){
+				.ptr = entry->ptr, .bytes = entry->bytes, .handle = entry->handle};
 			strcpy(out[count].label, entry->label);
 		}
 		count++;

@@ -4,9 +4,8 @@ import ctypes
 import gc
 import itertools
 
-import pytest
-
 import cuconst
+import pytest
 from cuconst import _dlpack
 
 BASE = 0x7000_0000_0000

@@ -4,7 +4,6 @@ import random
 
 import numpy as np
 import pytest
-
 from cuconst._pieces import MAX_PIECES, Piece, pieces
 
 BASE = 1 << 40

@@ -202,3 +202,17 @@ def test_a_log_that_cannot_be_read(tool, tmp_path):
 def test_what_was_not_seen_is_said(report):
     result = report(record(SUMMARY, not_seen="2 unknown entry points"), record(SUMMARY, pid=2, not_seen="2 unknown entry points"))
     assert result.stdout.count("not seen in a run: 2 unknown entry points\n") == 1
+
+
+def test_what_last_lines_add_up_to(report):
+    ends = [record(SUMMARY, pid=n, suppressed=n, unverified=10 * n, log_lost=100 * n) for n in (1, 2)]
+    assert report(*ends).stdout.endswith(
+        "3 suppressed\n"
+        "30 checks could not be made, or had not come back at the end\n"
+        "300 records are missing: they could not be written into the log\n"
+    )
+
+
+def test_candidates_of_a_graph(report):
+    result = report(record(kernel=None, api="cuGraphLaunch", candidates=[{"name": "_Z1av", "demangled": "a()", "site": None}, {"name": "b"}, 5]))
+    assert "    call         cuGraphLaunch\n    or one of    a(); b\n    library" in result.stdout

@@ -16,12 +16,14 @@ struct seen {
 
 static const char *check_node(const struct node *node, unsigned level, bool root, struct seen *seen)
 {
+	uint64_t reach = 0;
+
 	if (node->level != level)
 		return "level";
 	if (node->count > TREE_FANOUT || node->count < (root ? (level ? 2u : 1u) : (unsigned)TREE_LEAST))
 		return "fill";
 	for (unsigned at = node->count; at < TREE_FANOUT; at++) {
-		if (atomic_load(&node->start[at]) != UINT64_MAX || atomic_load(&node->end[at]) != 0)
+		if (atomic_load(&node->start[at]) != UINT64_MAX || atomic_load(&node->reach[at]) != UINT64_MAX)
 			return "padding";
 	}
 	for (unsigned at = 0; at < node->count; at++) {
@@ -29,6 +31,9 @@ static const char *check_node(const struct node *node, unsigned level, bool root
 		registry_handle handle = atomic_load(&node->handle[at]);
 		struct seen below = *seen;
 
+		reach = end > reach ? end : reach;
+		if (atomic_load(&node->reach[at]) != reach)
+			return "reach";
 		if (level > 0) {
 			const struct node *child = atomic_load(&node->child[at]);
 			const char *broken;

@@ -167,6 +167,31 @@ Test(options, help_lists_exactly_what_is_parsed)
 	free(help);
 }
 
+/* The table of OPTIONS.md: the same names in the same order, with the same defaults. */
+Test(options, the_document_agrees_with_the_help)
+{
+	FILE *file = fopen(getenv("OPTIONS_MD"), "r");
+	char line[1024], documented[4096] = "", parsed[4096] = "", name[64], value[64];
+	char *help = strdup(options_help()), *save;
+
+	cr_assert_not_null(file);
+	while (fgets(line, sizeof(line), file) && strcmp(line, "## Suppressions\n")) {
+		value[0] = '\0';
+		if (sscanf(line, "| `%63[a-z_]` | `%63[^`]`", name, value) < 1)
+			continue;
+		sprintf(documented + strlen(documented), "%s=%s\n", name, value);
+	}
+	fclose(file);
+	strtok_r(help, "\n", &save);
+	for (char *at; (at = strtok_r(NULL, "\n", &save));) {
+		value[0] = '\0';
+		cr_assert_geq(sscanf(at, "  %63[^=]=%63[^ ]", name, value), 1);
+		sprintf(parsed + strlen(parsed), "%s=%s\n", name, value);
+	}
+	cr_assert_str_eq(documented, parsed);
+	free(help);
+}
+
 Test(options, mode_names)
 {
 	cr_assert_str_eq(options_mode_name(MODE_LOG), "log");

@@ -1,4 +1,5 @@
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "shim/report/python_layout.h"
@@ -14,7 +15,7 @@ Test(python_layout, lines_of_311)
 	static const char table[] = "\x80\x11" "\xd9\x01\x02" "\xf0\x07\x01\x01\x01" "\xf8";
 	size_t size = sizeof(table) - 1;
 
-	cr_assert_eq(line(table, size, -2), 0);
+	cr_assert_eq(line(table, size, -2), 10, "not begun yet");
 	cr_assert_eq(line(table, size, 0), 10);
 	cr_assert_eq(line(table, size, 2), 11);
 	cr_assert_eq(line(table, size, 4), 11);
@@ -33,6 +34,26 @@ Test(python_layout, damaged_tables_end)
 	cr_assert_eq(line(bytes, sizeof(bytes), 0), 0);
 	cr_assert_eq(line(bytes, 0, 0), 0);
 	cr_assert_eq(line("\xf0\x7f\x7f\x7f\x7f\x7f\x7f\x7f", 8, 4), 0, "a number without an end");
+}
+
+/* Whatever the bytes, nothing outside them is read: AddressSanitizer watches the end of each block. */
+Test(python_layout, random_tables)
+{
+	unsigned seed = 1;
+
+	for (int i = 0; i < 20000; i++) {
+		size_t size = (size_t)(rand_r(&seed) % 24);
+		unsigned char *bytes = malloc(size ? size : 1);
+
+		for (size_t n = 0; n < size; n++)
+			bytes[n] = (unsigned char)rand_r(&seed);
+		for (int64_t at = -2; at < 200; at += 7) {
+			python_line(PYTHON_LINES_311, bytes, size, 10, at);
+			python_line(PYTHON_LINES_310, bytes, size, 10, at);
+		}
+		cr_assert_eq(python_line(PYTHON_LINES_311, bytes, size, 10, 1 << 20), 0, "beyond the table there is no line");
+		free(bytes);
+	}
 }
 
 Test(python_layout, lines_of_310)

@@ -1,5 +1,6 @@
 /* report_emit() from end to end: the log's lines, stderr, counters. */
 #include <pthread.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -428,6 +429,46 @@ Test(report_json, child_that_records_nothing_makes_no_file)
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_assert_gt(asprintf(&name, "%s.%d", log_path, child), 0);
 	cr_assert_eq(access(name, F_OK), -1);
+}
+
+Test(report_json, a_killed_process_leaves_what_it_recorded)
+{
+	struct report_event event = sample_copy();
+	int status;
+	pid_t child;
+
+	set_up("");
+	child = fork();
+	if (child == 0) {
+		report_emit(&event);
+		kill(getpid(), SIGKILL);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert(WIFSIGNALED(status));
+	log_text(1);
+}
+
+/* The program closes everything, stderr as well: the log goes on, and the end says what stderr lost. */
+Test(report_json, all_descriptors_closed)
+{
+	struct report_event event = sample_copy();
+	struct report_summary summary = {.violations = 2};
+	int status;
+	pid_t child;
+
+	set_up("");
+	child = fork();
+	if (child == 0) {
+		report_emit(&event);
+		for (int fd = 0; fd < 1024; fd++)
+			close(fd);
+		report_emit(&event);
+		report_close(&summary);
+		_exit(0);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(status, 0);
+	has(log_text(3), "\"log_lost\":0,\"log_error\":null,\"text_lost\":1,\"text_error\":\"Bad file descriptor\"");
 }
 
 static void *emit_many(void *data)

@@ -67,7 +67,11 @@ Test(report_text, first_words)
 	struct report_event event = sample_copy();
 
 	event.action = ACTION_STOPPED;
+	cr_assert_str_eq(first_line(&event), "cuconst: stopped: cuMemcpyDtoD_v2 would write 64 bytes of read-only \"x\"");
+	cr_assert_not_null(strstr(text(&event), "; kept bytes 0..63 (exact)\n"));
+	event.evidence = EVIDENCE_CHANGED;
 	cr_assert_str_eq(first_line(&event), "cuconst: stopped: cuMemcpyDtoD_v2 wrote 64 bytes of read-only \"x\"");
+	cr_assert_not_null(strstr(text(&event), "; changed bytes 0..63 (exact)\n"));
 	event.kind = REPORT_INCONCLUSIVE;
 	event.action = ACTION_LOGGED;
 	event.written_exact = false;
@@ -80,6 +84,21 @@ Test(report_text, first_words)
 	event.kind = REPORT_ENDED;
 	event.api = "cuCtxDestroy_v2";
 	cr_assert_str_eq(first_line(&event), "cuconst: ended: cuCtxDestroy_v2 ended the protection of read-only \"x\" unchecked");
+}
+
+Test(report_text, changes_that_a_check_found)
+{
+	struct report_event event = sample_copy();
+
+	event.evidence = EVIDENCE_CHANGED;
+	event.api = "cuconst_unprotect";
+	cr_assert_str_eq(first_line(&event),
+			 "cuconst: violation: an unknown writer wrote 64 bytes of read-only \"x\", found by cuconst_unprotect");
+	event.action = ACTION_STOPPED;
+	cr_assert_str_eq(first_line(&event), "cuconst: stopped: an unknown writer wrote 64 bytes of read-only \"x\", found by cuconst_unprotect");
+	event.kernel = &sample_kernel;
+	cr_assert_str_eq(first_line(&event),
+			 "cuconst: stopped: kernel fill5 (cuconst_unprotect, argument 0) wrote 64 bytes of read-only \"x\"");
 }
 
 Test(report_text, library_calls_come_first)

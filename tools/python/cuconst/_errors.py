@@ -22,8 +22,8 @@ class Result(enum.IntEnum):
 
 
 _MESSAGES = {
-    Result.NOT_ACTIVE: "cuconst is not preloaded, or is disabled in this process: start the program with "
-    "`cuconst run -- python ...`, and look on stderr for the reason if it was",
+    Result.NOT_ACTIVE: "cuconst is preloaded, but not active: the program has not initialised CUDA yet, "
+    "or cuconst is disabled in this process (then stderr has the reason)",
     Result.INVALID_VALUE: "not a range: the address is 0, the length is 0, or the end lies beyond the address space",
     Result.NOT_DEVICE: "not memory of a live CUDA allocation: it is host memory, or was freed",
     Result.OUT_OF_RANGE: "the range goes beyond the end of its allocation: check the length",
@@ -48,16 +48,20 @@ class CuconstError(RuntimeError):
 
 
 class NotActiveError(CuconstError):
-    """libcuconst.so is not preloaded, or is disabled in this process."""
+    """libcuconst.so is not preloaded, is disabled in this process, or CUDA was not initialised yet; the text says which."""
 
-    def __init__(self, code: int = Result.NOT_ACTIVE, message: str = _MESSAGES[Result.NOT_ACTIVE]) -> None:
+    def __init__(
+        self,
+        code: int = Result.NOT_ACTIVE,
+        message: str = "cuconst is not preloaded: start the program with `cuconst run -- python ...`",
+    ) -> None:
         super().__init__(code, message)
 
 
 def error(code: int, what: str, cuda_error: int = 0) -> CuconstError:
     """The exception for a result that is not OK. `what` names the object; `cuda_error` is a CUresult, 0 for none."""
     if code == Result.NOT_ACTIVE:
-        return NotActiveError()
+        return NotActiveError(Result.NOT_ACTIVE, f"{what}: {_MESSAGES[Result.NOT_ACTIVE]}")
     try:
         known = Result(code)
     except ValueError:

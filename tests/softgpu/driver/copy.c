@@ -1,0 +1,158 @@
+/* Copies: from what the application asked to rows of bytes, and the rows' way. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "tests/softgpu/driver/memory.h"
+#include "tests/softgpu/driver/op.h"
+#include "tests/softgpu/driver/probe.h"
+
+struct side {
+	CUmemorytype type;
+	uint64_t address; /* after the offsets */
+	size_t pitch, slice;
+	bool pageable;
+};
+
+/* One side of a copy: where its first byte is, and whether all its bytes are there. */
+static CUresult resolve(struct side *side, uint64_t start, size_t x, size_t y, size_t z, size_t pitch, size_t height, const CUDA_MEMCPY3D *asked,
+                        bool write)
+{
+	size_t rows_before, offset, rows, reach;
+
+	if (side->type == CU_MEMORYTYPE_ARRAY)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (side->type != CU_MEMORYTYPE_HOST && side->type != CU_MEMORYTYPE_DEVICE && side->type != CU_MEMORYTYPE_UNIFIED)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (pitch == 0 && asked->Height <= 1 && asked->Depth <= 1)
+		pitch = x + asked->WidthInBytes;
+	if (height == 0 && asked->Depth <= 1)
+		height = y + asked->Height;
+	if (pitch < x + asked->WidthInBytes || (asked->Depth > 1 && height < y + asked->Height))
+		return CUDA_ERROR_INVALID_VALUE;
+	side->pitch = pitch;
+	if (__builtin_mul_overflow(pitch, height, &side->slice) || __builtin_mul_overflow(z, height, &rows_before) ||
+	    __builtin_add_overflow(rows_before, y, &rows_before) || __builtin_mul_overflow(rows_before, pitch, &offset) ||
+	    __builtin_add_overflow(offset, x, &offset) || __builtin_add_overflow(start, offset, &side->address) ||
+	    __builtin_mul_overflow(asked->Depth - 1, height, &rows) || __builtin_add_overflow(rows, asked->Height - 1, &rows) ||
+	    __builtin_mul_overflow(rows, pitch, &reach) || __builtin_add_overflow(reach, asked->WidthInBytes, &reach))
+		return CUDA_ERROR_INVALID_VALUE;
+	enum sg_place place = sg_place_of(side->address, reach, write);
+	side->pageable = place == SG_PLACE_PAGEABLE;
+	if (place == SG_PLACE_NOWHERE || (side->pageable && side->type == CU_MEMORYTYPE_DEVICE))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+CUresult sg_copy_plan(const CUDA_MEMCPY3D *asked, struct sg_copy *ret_copy)
+{
+	struct side from = {.type = asked->srcMemoryType}, to = {.type = asked->dstMemoryType};
+
+	*ret_copy = (struct sg_copy){.asked = *asked};
+	if (asked->WidthInBytes == 0 || asked->Height == 0 || asked->Depth == 0)
+		return CUDA_SUCCESS;
+	uint64_t source = from.type == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)asked->srcHost : asked->srcDevice;
+	uint64_t target = to.type == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)asked->dstHost : asked->dstDevice;
+	CUresult status = resolve(&from, source, asked->srcXInBytes, asked->srcY, asked->srcZ, asked->srcPitch, asked->srcHeight, asked, false);
+	if (status == CUDA_SUCCESS)
+		status = resolve(&to, target, asked->dstXInBytes, asked->dstY, asked->dstZ, asked->dstPitch, asked->dstHeight, asked, true);
+	if (status != CUDA_SUCCESS)
+		return status;
+	ret_copy->to = to.address;
+	ret_copy->from = from.address;
+	ret_copy->width = asked->WidthInBytes;
+	ret_copy->height = asked->Height;
+	ret_copy->depth = asked->Depth;
+	ret_copy->to_pitch = to.pitch;
+	ret_copy->to_slice = to.slice;
+	ret_copy->from_pitch = from.pitch;
+	ret_copy->from_slice = from.slice;
+	ret_copy->to_pageable = to.pageable;
+	ret_copy->from_pageable = from.pageable;
+	/* Rows without gaps on both sides are one row. */
+	if (from.pitch == ret_copy->width && to.pitch == ret_copy->width && (ret_copy->depth == 1 || (from.slice == to.slice && from.slice == from.pitch * asked->Height))) {
+		ret_copy->width *= ret_copy->height * ret_copy->depth;
+		ret_copy->height = ret_copy->depth = 1;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* The kernel copies, so that a page that is not there is an error and no signal. Some sandboxes refuse the call: then it is a plain copy. */
+static bool careful_copy(uint64_t to, uint64_t from, size_t bytes, bool to_pageable)
+{
+	while (bytes > 0) {
+		struct iovec here = {(void *)(uintptr_t)(to_pageable ? from : to), bytes};
+		struct iovec there = {(void *)(uintptr_t)(to_pageable ? to : from), bytes};
+		ssize_t done = to_pageable ? process_vm_writev(getpid(), &here, 1, &there, 1, 0) : process_vm_readv(getpid(), &here, 1, &there, 1, 0);
+		if (done < 0 && (errno == ENOSYS || errno == EPERM)) {
+			memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+			return true;
+		}
+		if (done <= 0)
+			return false;
+		to += (size_t)done;
+		from += (size_t)done;
+		bytes -= (size_t)done;
+	}
+	return true;
+}
+
+static bool copy_row(const struct sg_copy *copy, uint64_t to, uint64_t from)
+{
+	if (copy->to_pageable && copy->from_pageable) {
+		/* Neither side is known to be there: by way of a buffer. */
+		char buffer[4096];
+		for (size_t done = 0, part; done < copy->width; done += part) {
+			part = copy->width - done < sizeof(buffer) ? copy->width - done : sizeof(buffer);
+			uint64_t middle = (uint64_t)(uintptr_t)buffer;
+			if (!careful_copy(middle, from + done, part, false) || !careful_copy(to + done, middle, part, true))
+				return false;
+		}
+		return true;
+	}
+	if (copy->to_pageable || copy->from_pageable)
+		return careful_copy(to, from, copy->width, copy->to_pageable);
+	memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, copy->width);
+	return true;
+}
+
+CUresult sg_copy_run(struct sg_copy *copy)
+{
+	bool good = true;
+
+	for (size_t z = 0; z < copy->depth && good && copy->width > 0; z++)
+		for (size_t y = 0; y < copy->height && good; y++) {
+			uint64_t to = copy->to + z * copy->to_slice + y * copy->to_pitch;
+			good = copy_row(copy, to, copy->from + z * copy->from_slice + y * copy->from_pitch);
+			if (good && sg_arena_holds(to))
+				sg_probe_wrote(to, copy->width);
+		}
+	return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+bool sg_copy_stage(struct sg_copy *copy)
+{
+	struct sg_copy in = *copy;
+
+	if (!copy->from_pageable || copy->width == 0)
+		return true;
+	copy->staged = malloc(copy->width * copy->height * copy->depth);
+	if (copy->staged == NULL)
+		return false;
+	in.to = (uint64_t)(uintptr_t)copy->staged;
+	in.to_pageable = false;
+	in.to_pitch = copy->width;
+	in.to_slice = copy->width * copy->height;
+	if (sg_copy_run(&in) != CUDA_SUCCESS) {
+		free(copy->staged);
+		copy->staged = NULL;
+		return false;
+	}
+	copy->from = in.to;
+	copy->from_pageable = false;
+	copy->from_pitch = in.to_pitch;
+	copy->from_slice = in.to_slice;
+	return true;
+}

@@ -1,0 +1,132 @@
+/* From an image to PTX text. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/softgpu/driver/module.h"
+
+enum { WRAPPER_MAGIC = 0x466243b1, FATBIN_KIND_PTX = 1 };
+#define FATBIN_MAGIC 0xba55ed50u
+
+struct wrapper {
+	uint32_t magic, version;
+	const void *data, *file;
+};
+
+struct fatbin {
+	uint32_t magic;
+	uint16_t version, header_bytes;
+	uint64_t bytes; /* of what follows the header */
+};
+
+struct fatbin_entry {
+	uint16_t kind, version;
+	uint32_t header_bytes;
+	uint64_t bytes; /* of the payload behind the header */
+	uint32_t compressed_bytes;
+};
+
+static CUresult text_of_fatbin(const char *image, const char **ret_text, size_t *ret_bytes)
+{
+	struct fatbin header;
+	struct fatbin_entry entry;
+
+	memcpy(&header, image, sizeof(header));
+	if (header.header_bytes < sizeof(header))
+		return CUDA_ERROR_INVALID_IMAGE;
+	const char *at = image + header.header_bytes, *end = at + header.bytes;
+	for (; (size_t)(end - at) >= sizeof(entry); at += entry.header_bytes + entry.bytes) {
+		memcpy(&entry, at, sizeof(entry));
+		if (entry.header_bytes < sizeof(entry) || entry.header_bytes > (size_t)(end - at) || entry.bytes > (size_t)(end - at) - entry.header_bytes)
+			return CUDA_ERROR_INVALID_IMAGE;
+		if (entry.kind == FATBIN_KIND_PTX && entry.compressed_bytes == 0) {
+			*ret_text = at + entry.header_bytes;
+			*ret_bytes = strnlen(*ret_text, entry.bytes);
+			return CUDA_SUCCESS;
+		}
+	}
+	return CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
+CUresult sg_image_text(const void *image, const char **ret_text, size_t *ret_bytes)
+{
+	struct wrapper wrapper;
+	uint32_t magic;
+
+	if (image == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* A text may be shorter than four bytes: look no further than its end. */
+	if (strnlen(image, sizeof(magic)) < sizeof(magic) && ((const unsigned char *)image)[0] != 0x7f) {
+		if (((const unsigned char *)image)[0] < 0x80)
+			return CUDA_ERROR_INVALID_IMAGE;
+	}
+	memcpy(&magic, image, sizeof(magic));
+	if (magic == WRAPPER_MAGIC) {
+		memcpy(&wrapper, image, sizeof(wrapper));
+		if (wrapper.data == NULL)
+			return CUDA_ERROR_INVALID_IMAGE;
+		image = wrapper.data;
+		memcpy(&magic, image, sizeof(magic));
+	}
+	if (magic == FATBIN_MAGIC)
+		return text_of_fatbin(image, ret_text, ret_bytes);
+	if (memcmp(image, "\177ELF", 4) == 0)
+		return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	*ret_text = image;
+	*ret_bytes = strlen(image);
+	return CUDA_SUCCESS;
+}
+
+CUresult sg_status_of(enum ptx_status status)
+{
+	switch (status) {
+	case PTX_OK:
+		return CUDA_SUCCESS;
+	case PTX_INVALID:
+		return CUDA_ERROR_INVALID_PTX;
+	case PTX_UNSUPPORTED:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	case PTX_OUT_OF_MEMORY:
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	case PTX_FAULT_ADDRESS:
+		return CUDA_ERROR_ILLEGAL_ADDRESS;
+	case PTX_FAULT_ALIGN:
+		return CUDA_ERROR_MISALIGNED_ADDRESS;
+	case PTX_FAULT_LIMIT:
+		return CUDA_ERROR_LAUNCH_TIMEOUT;
+	case PTX_BAD_LAUNCH:
+		return CUDA_ERROR_INVALID_VALUE;
+	case PTX_FAULT_TRAP:
+	case PTX_FAULT_BARRIER:
+		break;
+	}
+	return CUDA_ERROR_LAUNCH_FAILED;
+}
+
+CUresult sg_image_load(const char *text, size_t bytes, const struct ptx_memory *memory, char *log, size_t log_bytes, struct ptx_module **ret_module)
+{
+	return sg_status_of(ptx_load(text, bytes, memory, log, log_bytes, ret_module));
+}
+
+void sg_jit_log(unsigned count, const CUjit_option *options, void **values, const char *error)
+{
+	char *buffer[2] = {NULL, NULL};
+	size_t *size[2] = {NULL, NULL};
+	size_t room[2] = {0, 0};
+
+	/* A size option's value is the size itself, stored in the pointer, and is replaced by what was written. */
+	for (unsigned i = 0; options != NULL && values != NULL && i < count; i++) {
+		int which = options[i] == CU_JIT_ERROR_LOG_BUFFER || options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES;
+		if (options[i] == CU_JIT_ERROR_LOG_BUFFER || options[i] == CU_JIT_INFO_LOG_BUFFER)
+			buffer[which] = values[i];
+		if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES || options[i] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES) {
+			room[which] = (size_t)(uintptr_t)values[i] & UINT32_MAX;
+			size[which] = (size_t *)&values[i];
+		}
+	}
+	for (int which = 0; which < 2; which++) {
+		if (buffer[which] == NULL || size[which] == NULL || room[which] == 0)
+			continue;
+		int written = snprintf(buffer[which], room[which], "%s", which == 1 ? error : "");
+		*size[which] = (size_t)written < room[which] ? (size_t)written : room[which] - 1;
+	}
+}

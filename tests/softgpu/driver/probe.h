@@ -1,0 +1,16 @@
+/* What tests ask of the software GPU and tell it: counters, trace, faults, delays, the write log (softgpu.h). */
+#ifndef SOFTGPU_PROBE_H
+#define SOFTGPU_PROBE_H
+
+#include <cuda.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Counts a call; returns the injected error when it is this call's turn. */
+CUresult sg_probe_call(size_t index);
+/* An operation wrote these bytes; cheap while the write log is off. Lock-free callers only: takes a lock of its own. */
+void sg_probe_wrote(uint64_t address, size_t bytes);
+/* Whether sg_probe_wrote does anything. */
+_Bool sg_probe_logs_writes(void);
+
+#endif
