@@ -10,9 +10,16 @@
 void *door_dlsym(void *handle, const char *name);
 
 /* Our hook for an address inside the real driver, or NULL: not one of ours, or the driver was not found. Lock-free, a few ns. */
-void *door_swap(void *real);
+void *door_swap(const void *real);
 
 /* An exported symbol of whatever is loaded, found without dlsym's caller rules: dl_iterate order over the link map. NULL: none. For site_set_resolver(). */
 void *door_find_symbol(const char *name);
+
+/*
+ * What reaches the driver past the hooks, as text for the summary: "RTLD_DEEPBIND library libcufftMp.so; dlmopen namespace with libcuda.so.1".
+ * Returns how many there are, "" and 0 when none is known; those that do not fit in `room` (at least 1) are only counted.
+ * Takes the loader's lock and reads all relocations: for the end of a run, not for a hook.
+ */
+size_t door_blind(char *ret_text, size_t room);
 
 #endif

@@ -147,25 +147,44 @@ const char *elf_soname(const struct elf_object *object)
 	return read_tables(object, &tables) && tables.soname ? tables.strings + tables.soname : "";
 }
 
-static void *const *find_import(const struct elf_object *object, const struct tables *tables, const ElfW(Rela) *relocs,
-                                size_t bytes, const char *name)
+/* Calls fits() for the imports of one relocation table. Returns the slot of the first that fits. */
+static void *const *each_import(const struct elf_object *object, const struct tables *tables, const ElfW(Rela) *relocs,
+                                size_t bytes, bool (*fits)(const char *, const void *, void *), void *data)
 {
 	for (size_t i = 0; relocs && i < bytes / sizeof *relocs; i++) {
 		unsigned type = ELF64_R_TYPE(relocs[i].r_info);
 		if (type != R_X86_64_GLOB_DAT && type != R_X86_64_JUMP_SLOT)
 			continue;
 		const ElfW(Sym) *symbol = &tables->symbols[ELF64_R_SYM(relocs[i].r_info)];
-		if (!strcmp(tables->strings + symbol->st_name, name))
-			return (void *const *)(object->base + relocs[i].r_offset);
+		void *const *slot = (void *const *)(object->base + relocs[i].r_offset);
+		if (fits(tables->strings + symbol->st_name, *slot, data))
+			return slot;
 	}
 	return NULL;
 }
 
-void *const *elf_import(const struct elf_object *object, const char *name)
+static void *const *find_import(const struct elf_object *object, bool (*fits)(const char *, const void *, void *),
+                                void *data)
 {
 	struct tables tables;
 	if (!read_tables(object, &tables))
 		return NULL;
-	void *const *slot = find_import(object, &tables, tables.plt, tables.plt_bytes, name);
-	return slot ? slot : find_import(object, &tables, tables.plain, tables.plain_bytes, name);
+	void *const *slot = each_import(object, &tables, tables.plt, tables.plt_bytes, fits, data);
+	return slot ? slot : each_import(object, &tables, tables.plain, tables.plain_bytes, fits, data);
+}
+
+static bool same_name(const char *symbol, const void *bound, void *data)
+{
+	return !strcmp(symbol, data);
+}
+
+void *const *elf_import(const struct elf_object *object, const char *name)
+{
+	return find_import(object, same_name, (void *)(uintptr_t)name);
+}
+
+bool elf_any_import(const struct elf_object *object, bool (*fits)(const char *symbol, const void *bound, void *data),
+                    void *data)
+{
+	return find_import(object, fits, data) != NULL;
 }

@@ -30,4 +30,8 @@ const char *elf_soname(const struct elf_object *object);
  */
 void *const *elf_import(const struct elf_object *object, const char *name);
 
+/* Is there an import, with what it is bound to, of which `fits` says true? Stops there. */
+bool elf_any_import(const struct elf_object *object, bool (*fits)(const char *symbol, const void *bound, void *data),
+                    void *data);
+
 #endif

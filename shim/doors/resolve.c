@@ -58,7 +58,7 @@ static void swap_insert(void *real, void *hook)
 	}
 }
 
-void *door_swap(void *real)
+void *door_swap(const void *real)
 {
 	if (!real || !atomic_load_explicit(&ready, memory_order_acquire))
 		return NULL;
