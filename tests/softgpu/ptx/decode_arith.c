@@ -222,7 +222,9 @@ static bool decode_compare(struct statement *statement, int set)
 	type = ptx_modifier_type(statement);
 	if (unsigned_words)
 		type = as_unsigned(type);
-	if (type == TY_NONE || (set && to != TY_U32 && to != TY_S32 && to != TY_F32))
+	bool half = type == TY_F16 || type == TY_BF16;
+	bool settable = to == TY_U32 || to == TY_S32 || to == TY_F32 || (half && (to == type || to == TY_U16 || to == TY_S16));
+	if (type == TY_NONE || (set && !settable))
 		return ptx_unsupported(statement, NULL);
 	insn.type2 = to;
 	insn.run = ptx_step_compare(op, type, set);

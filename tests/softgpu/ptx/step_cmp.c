@@ -32,6 +32,12 @@ static inline float value_f32(uint64_t bits, unsigned flags)
 #define READ_f16(x) ptx_half_value((uint16_t)(x), false)
 #define READ_bf16(x) ptx_half_value((uint16_t)(x), true)
 
+/* What set writes for true. */
+static uint64_t set_value(enum ptx_type type)
+{
+	return type == TY_F32 ? 0x3f800000u : type == TY_F16 ? 0x3c00u : type == TY_BF16 ? 0x3f80u : width_mask(ptx_type_bytes(type));
+}
+
 #define COMPARE(name, T, expression) \
 	STEP(setp_##name##_##T) \
 	{ \
@@ -58,7 +64,7 @@ static inline float value_f32(uint64_t bits, unsigned flags)
 	{ \
 		uint64_t *d = slot(warp, insn->d); \
 		const uint64_t *a = slot(warp, insn->a), *b = slot(warp, insn->b), *c = slot(warp, insn->c); \
-		uint64_t yes = insn->type2 == TY_F32 ? 0x3f800000u : UINT32_MAX; \
+		uint64_t yes = set_value(insn->type2); \
 		LANES(mask, __typeof__(READ_##T(a[i])) x = READ_##T(a[i]); __typeof__(x) y = READ_##T(b[i]); \
 		      d[i] = join(insn, (expression), c[i]) ? yes : 0;); \
 		return STEP_NEXT; \
