@@ -132,25 +132,28 @@ MUL24(s32)
 OP2(add_sat, s32, clamp32((s64)x + y))
 OP2(sub_sat, s32, clamp32((s64)x - y))
 
-/* Extended precision: a carry, or a borrow, goes from one instruction to the next through a slot of its own. */
-#define CARRY(name, T, addend, more, ...) \
+/*
+ * Extended precision: the carry goes from one instruction to the next through a slot of its own. A subtraction adds the complement, so its
+ * carry is the absence of a borrow: nvcc's 128-bit division reads that with addc.
+ */
+#define CARRY(name, T, addend, more, inverted, ...) \
 	STEP(name##_##T) \
 	{ \
 		uint64_t *d = slot(warp, insn->d), *out = insn->e == NO_OPERAND ? NULL : slot(warp, insn->e); \
 		const uint64_t *a = slot(warp, insn->a), *b = slot(warp, insn->b), *c = slot(warp, insn->c); \
 		const uint64_t *in = insn->m == NO_OPERAND ? NULL : slot(warp, insn->m); \
 		(void)c; \
-		LANES(mask, T x = (T)a[i]; T y = (T)b[i]; T left = (addend); T right = (more); T carry = in ? (T)in[i] : 0; \
-		      T sum; bool over = __VA_ARGS__; d[i] = sum; if (out) out[i] = over;); \
+		LANES(mask, T x = (T)a[i]; T y = (T)b[i]; T left = (addend); T right = (more); T carry = in ? (T)(in[i] ^ inverted) : 0; \
+		      T sum; bool over = __VA_ARGS__; d[i] = sum; if (out) out[i] = over ^ inverted;); \
 		return STEP_NEXT; \
 	}
 #define SUM (int)__builtin_add_overflow(left, right, &sum) | (int)__builtin_add_overflow(sum, carry, &sum)
 #define DIFFERENCE (int)__builtin_sub_overflow(left, right, &sum) | (int)__builtin_sub_overflow(sum, carry, &sum)
 #define CARRIES(T) \
-	CARRY(add_cc, T, x, y, SUM) \
-	CARRY(sub_cc, T, x, y, DIFFERENCE) \
-	CARRY(mad_lo_cc, T, (T)(x * y), (T)c[i], SUM) \
-	CARRY(mad_hi_cc, T, HIGH(T, x, y), (T)c[i], SUM)
+	CARRY(add_cc, T, x, y, 0, SUM) \
+	CARRY(sub_cc, T, x, y, 1, DIFFERENCE) \
+	CARRY(mad_lo_cc, T, (T)(x * y), (T)c[i], 0, SUM) \
+	CARRY(mad_hi_cc, T, HIGH(T, x, y), (T)c[i], 0, SUM)
 
 CARRIES(u32)
 CARRIES(u64)

@@ -159,9 +159,14 @@ bool ptx_scope_leave(struct loader *loader)
 			return ptx_text_fail_at(text_of(loader), fixup->line, PTX_INVALID, "there is no label '%.*s'", SLICE(fixup->name));
 		}
 	}
-	/* Symbols were put before older ones of their bucket, so they come off in reverse order. */
-	for (struct symbol *symbol = scope->symbols; symbol; symbol = symbol->in_scope)
-		loader->buckets[bucket_of(symbol->name)] = symbol->in_bucket;
+	for (struct symbol *symbol = scope->symbols; symbol; symbol = symbol->in_scope) {
+		struct symbol **at = &loader->buckets[bucket_of(symbol->name)];
+
+		/* A function's name is newer than its results', and stays. */
+		while (*at != symbol)
+			at = &(*at)->in_bucket;
+		*at = symbol->in_bucket;
+	}
 	loader->scope = scope->outer;
 	loader->depth--;
 	return true;

@@ -45,6 +45,7 @@ static const struct {
 	 "ptx line 7: instruction 'mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32' is not supported"},
 	{BODY("\n\nadd.s32 %r1, %r2;"), PTX_INVALID, "ptx line 9: add: wrong number of operands"},
 	{BODY("add.s32 %r1, %r2, %r9;"), PTX_INVALID, "ptx line 7: '%r9' is not declared"},
+	{BODY("mov.u32 %r1, %envreg1;"), PTX_UNSUPPORTED, "ptx line 7: '%envreg1' is not supported"},
 	{BODY("add.s32 %r1, %r2, %d1;"), PTX_INVALID, "ptx line 7: add: an operand's width is not the instruction's"},
 	{BODY("add.s32 %d1, %r2, %r3;"), PTX_INVALID, "ptx line 7: add: the destination's width is not the instruction's"},
 	{BODY("add.s32 %p1, %r2, %r3;"), PTX_INVALID, "ptx line 7: add: a predicate and a number are mixed up"},
@@ -141,6 +142,21 @@ Test(ptx_text, accepted, .timeout = 30)
 		cr_expect_eq(status, PTX_OK, "%s\n-> %d %s", texts[n], status, rig.log);
 		rig_destroy(&rig);
 	}
+}
+
+/* A function's name enters the outer scope while its results are in the inner one: neither may take the other's place in the table. */
+Test(ptx_text, names_of_functions_outlive_their_results, .timeout = 60)
+{
+	struct rig rig;
+
+	rig_create(&rig);
+	for (unsigned n = 0; n < 8192; n++) {
+		char text[256];
+
+		snprintf(text, sizeof(text), HEAD ".func (.param .b32 result) f%u() { ret; } .entry k() { .param .b32 x; call (x), f%u; ret; }", n, n);
+		cr_assert_eq(rig_load(&rig, text), PTX_OK, "%s", rig.log);
+	}
+	rig_destroy(&rig);
 }
 
 Test(ptx_text, initial_values, .timeout = 30)
