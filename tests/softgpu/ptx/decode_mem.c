@@ -70,7 +70,8 @@ static bool take_elements(struct statement *statement, unsigned index, bool load
 
 	if (!slots)
 		return false;
-	if (vector != (insn->count > 1) || (vector && operand->count != insn->count))
+	/* Braces around a single element are usual in generated code. */
+	if (vector ? operand->count != insn->count : insn->count > 1)
 		return ptx_bad(statement, "the vector's length is not the instruction's");
 	insn->op = 0;
 	for (unsigned n = 0; n < insn->count; n++) {

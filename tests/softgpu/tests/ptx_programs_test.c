@@ -191,3 +191,21 @@ Test(ptx_programs, halves, .timeout = 30)
 	}
 	rig_destroy(&rig);
 }
+
+Test(ptx_programs, triton_like, .timeout = 30)
+{
+	load("triton_like.ptx");
+	uint64_t x = rig_alloc(&rig, 1000 * 4), y = rig_alloc(&rig, 1000 * 4);
+	float scale = -1.5f;
+	uint32_t scale_bits;
+	memcpy(&scale_bits, &scale, 4);
+	for (int i = 0; i < 1000; i++) {
+		RIG_AT(float, x)[i] = (float)(i % 17) - 8;
+		RIG_AT(float, y)[i] = (float)(i % 5);
+	}
+	RUN("axpy_relu", 2, 128, 0, x, y, scale_bits, 1000);
+	for (int i = 0; i < 1000; i++)
+		cr_assert_eq(RIG_AT(float, y)[i], fmaxf(fmaf((float)(i % 17) - 8, scale, (float)(i % 5)), 0.0f), "%d", i);
+	cr_assert_eq(RIG_RUN(&rig, "axpy_relu", 2, 64, 0, x, y, scale_bits, 1000), PTX_BAD_LAUNCH);
+	rig_destroy(&rig);
+}
