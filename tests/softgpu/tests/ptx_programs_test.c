@@ -18,17 +18,19 @@ static void load(const char *file)
 static const char *const files[] = {"more.ptx", "more_debug.ptx"};
 #define EACH_FILE(file) for (const char *const *file = files; file < files + 2; file++)
 
-#define RUN(...) \
-	do { \
-		enum ptx_status status_ = RIG_RUN(&rig, __VA_ARGS__); \
-		cr_assert_eq(status_, PTX_OK, "%d: %s", status_, rig.fault.message); \
+#define RUN(...)                                                                                                       \
+	do {                                                                                                           \
+		enum ptx_status status_ = RIG_RUN(&rig, __VA_ARGS__);                                                  \
+		cr_assert_eq(status_, PTX_OK, "%d: %s", status_, rig.fault.message);                                   \
 	} while (0)
 
 Test(ptx_programs, libdevice, .timeout = 30)
 {
-	EACH_FILE(file) {
+	EACH_FILE(file)
+	{
 		load(*file);
-		uint64_t x = rig_alloc(&rig, 512), y = rig_alloc(&rig, 512), u = rig_alloc(&rig, 256), v = rig_alloc(&rig, 256);
+		uint64_t x = rig_alloc(&rig, 512), y = rig_alloc(&rig, 512), u = rig_alloc(&rig, 256),
+			 v = rig_alloc(&rig, 256);
 		for (int i = 0; i < 64; i++) {
 			RIG_AT(double, x)[i] = 0.05 + i * 0.173;
 			RIG_AT(float, u)[i] = 0.05f + (float)i * 0.173f;
@@ -39,10 +41,10 @@ Test(ptx_programs, libdevice, .timeout = 30)
 			float b = RIG_AT(float, u)[i];
 			double expected = sin(a) + pow(a, 1.3) + exp(-a) + log(a + 1.0) + erf(a) + cbrt(a);
 			double single = sin(b) + pow(b, 2.2f) + exp(-b) + log(b + 1.0f) + fmodf(b, 0.3f) + tanh(b);
-			cr_expect_float_eq(RIG_AT(double, y)[i], expected, 1e-13 * (1 + fabs(expected)), "%s %d: %.17g, not %.17g", *file, i,
-			                   RIG_AT(double, y)[i], expected);
-			cr_expect_float_eq(RIG_AT(float, v)[i], single, 3e-6 * (1 + fabs(single)), "%s %d: %.9g, not %.9g", *file, i,
-			                   (double)RIG_AT(float, v)[i], single);
+			cr_expect_float_eq(RIG_AT(double, y)[i], expected, 1e-13 * (1 + fabs(expected)),
+			                   "%s %d: %.17g, not %.17g", *file, i, RIG_AT(double, y)[i], expected);
+			cr_expect_float_eq(RIG_AT(float, v)[i], single, 3e-6 * (1 + fabs(single)),
+			                   "%s %d: %.9g, not %.9g", *file, i, (double)RIG_AT(float, v)[i], single);
 		}
 		rig_destroy(&rig);
 	}
@@ -50,7 +52,8 @@ Test(ptx_programs, libdevice, .timeout = 30)
 
 Test(ptx_programs, integers_of_128_bits, .timeout = 30)
 {
-	EACH_FILE(file) {
+	EACH_FILE(file)
+	{
 		load(*file);
 		uint64_t a = rig_alloc(&rig, 32 * 16), b = rig_alloc(&rig, 32 * 8), state = 5;
 		unsigned __int128 wide[32];
@@ -90,7 +93,8 @@ static void change(struct mixed *s, int k)
 
 Test(ptx_programs, structs_by_value, .timeout = 30)
 {
-	EACH_FILE(file) {
+	EACH_FILE(file)
+	{
 		load(*file);
 		union {
 			struct mixed value;
@@ -119,9 +123,11 @@ Test(ptx_programs, structs_by_value, .timeout = 30)
 
 Test(ptx_programs, narrow_integers, .timeout = 30)
 {
-	EACH_FILE(file) {
+	EACH_FILE(file)
+	{
 		load(*file);
-		uint64_t a = rig_alloc(&rig, 64), b = rig_alloc(&rig, 128), c = rig_alloc(&rig, 64), d = rig_alloc(&rig, 64);
+		uint64_t a = rig_alloc(&rig, 64), b = rig_alloc(&rig, 128), c = rig_alloc(&rig, 64),
+			 d = rig_alloc(&rig, 64);
 		signed char signs[64];
 		short shorts[64];
 		unsigned char bytes[64];

@@ -1,6 +1,6 @@
 /*
- * Launches of one function from several host threads at a time, each on several more. A plain program, so that it runs under the thread
- * sanitizer.
+ * Launches of one function from several host threads at a time, each on several more. A plain program, so that it
+ * runs under the thread sanitizer.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -31,7 +31,10 @@ static void *call(void *data)
 
 	for (unsigned n = 0; n < LAUNCHES; n++) {
 		const uint64_t params[] = {sum, most, plain};
-		struct ptx_launch launch = {.grid = {7, 1, 1}, .block = {64, 1, 1}, .params = params, .params_bytes = sizeof(params),
+		struct ptx_launch launch = {.grid = {7, 1, 1},
+		                            .block = {64, 1, 1},
+		                            .params = params,
+		                            .params_bytes = sizeof(params),
 		                            .host_threads = 3};
 		struct ptx_fault fault;
 
@@ -66,7 +69,8 @@ int main(void)
 		failed += (uintptr_t)result;
 	}
 	uint64_t expected = UINT64_C(64) * 64 * 7 * LAUNCHES * CALLERS;
-	if (*RIG_AT(uint64_t, sum) != expected || *RIG_AT(uint32_t, most) != 7 * 64 - 1 || *RIG_AT(uint32_t, plain) != 77) {
+	if (*RIG_AT(uint64_t, sum) != expected || *RIG_AT(uint32_t, most) != 7 * 64 - 1 ||
+	    *RIG_AT(uint32_t, plain) != 77) {
 		fprintf(stderr, "sum %llu, not %llu; most %u; plain %u\n", (unsigned long long)*RIG_AT(uint64_t, sum),
 		        (unsigned long long)expected, *RIG_AT(uint32_t, most), *RIG_AT(uint32_t, plain));
 		failed++;
