@@ -1,0 +1,17 @@
+/* From a lane's address to bytes of the host, with every check a launch owes its memory. */
+#ifndef SOFTGPU_PTX_REACH_H
+#define SOFTGPU_PTX_REACH_H
+
+#include "tests/softgpu/ptx/machine.h"
+
+struct reach {
+	uint64_t at[WARP_LANES]; /* host addresses */
+	uint32_t global;         /* lanes whose bytes are global memory */
+};
+
+/* Checks insn's address (a + imm in insn->space) for each lane of mask: alignment to bytes, a power of two, and liveness. */
+enum step ptx_reach(struct warp *warp, const struct insn *insn, uint32_t mask, size_t bytes, bool write, struct reach *reach);
+/* Tells memory->wrote of a store that happened. */
+void ptx_reach_wrote(struct warp *warp, const struct reach *reach, size_t bytes);
+
+#endif
