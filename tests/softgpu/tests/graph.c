@@ -82,6 +82,14 @@ static void built_by_hand(void)
 	OK(cuGraphMemcpyNodeGetParams(copy, &copy_got));
 	CHECK(copy_got.dstDevice == a + 32);
 	STATUS(CUDA_ERROR_INVALID_VALUE, cuGraphMemsetNodeGetParams(kernel, &set_got));
+	CUkernelNodeAttrValue attribute;
+	memset(&attribute, 0, sizeof(attribute));
+	attribute.cooperative = 1;
+	OK(cuGraphKernelNodeSetAttribute(kernel, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &attribute));
+	attribute.cooperative = 0;
+	OK(cuGraphKernelNodeGetAttribute(kernel, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &attribute));
+	CHECK(attribute.cooperative == 1);
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuGraphKernelNodeGetAttribute(set, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &attribute));
 	/* Runs, twice; the second time changed. */
 	OK(cuGraphInstantiate(&exec, graph, 0));
 	OK(cuGraphLaunch(exec, NULL));
