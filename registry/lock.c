@@ -3,7 +3,10 @@
 #include <assert.h>
 
 #ifndef NDEBUG
-/* One bit per rank that this thread holds. Initial-exec: the library is there from the start, and this never allocates. */
+/*
+ * One bit per rank that this thread holds. Initial-exec: the library is there from the start, and this never
+ * allocates.
+ */
 static _Thread_local unsigned held __attribute__((tls_model("initial-exec")));
 
 static void note_acquire(enum lock_rank rank)

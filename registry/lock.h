@@ -32,8 +32,8 @@ void lock_acquire(struct lock *lock);
 void lock_release(struct lock *lock);
 
 /*
- * In the child of a fork, by the thread that holds the lock since before it: makes the lock new and free. Not lock_release(),
- * because threads that waited for it in the parent do not exist here.
+ * In the child of a fork, by the thread that holds the lock since before it: makes the lock new and free. Not
+ * lock_release(), because threads that waited for it in the parent do not exist here.
  */
 void lock_reset_in_child(struct lock *lock);
 

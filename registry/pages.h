@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 /*
- * `bytes` of zeroed memory, aligned to a page and, from PAGES_HUGE on, to PAGES_HUGE; NULL: no memory. Pages nobody touches cost
- * nothing. Large ones ask for huge pages: at 10^6 ranges most of a lookup would be page walks.
+ * `bytes` of zeroed memory, aligned to a page and, from PAGES_HUGE on, to PAGES_HUGE; NULL: no memory. Pages nobody
+ * touches cost nothing. Large ones ask for huge pages: at 10^6 ranges most of a lookup would be page walks.
  */
 void *pages_map(size_t bytes);
 

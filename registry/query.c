@@ -1,9 +1,10 @@
 #include "registry/query.h"
 
 /*
- * Two rules make the walks right. A value read from a node is followed (to a child, to a range) only after reading_holds()
- * said yes: so every node that is visited belongs to the tree of the instant at which the reading began, a walk is no longer than that tree
- * is high, and only the last node looked at can be torn. And a result counts only if reading_holds() says yes at the end.
+ * Two rules make the walks right. A value read from a node is followed (to a child, to a range) only after
+ * reading_holds() said yes: so every node that is visited belongs to the tree of the instant at which the reading
+ * began, a walk is no longer than that tree is high, and only the last node looked at can be torn. And a result
+ * counts only if reading_holds() says yes at the end.
  */
 
 static inline uint64_t peek(const _Atomic uint64_t *field)
@@ -65,8 +66,8 @@ static struct range *reading_range(struct reading *reading, const struct node *l
 }
 
 /*
- * How many values of a node's sorted array are below `limit`: they are the first ones. By blocks and then within one, which is fewer loads
- * than a scan and has no branch to guess wrong.
+ * How many values of a node's sorted array are below `limit`: they are the first ones. By blocks and then within
+ * one, which is fewer loads than a scan and has no branch to guess wrong.
  */
 static inline unsigned sorted_below(const _Atomic uint64_t *sorted, uint64_t limit)
 {
@@ -92,7 +93,10 @@ static inline uint64_t node_reach(const struct node *node, unsigned many)
 	return many > 0 ? peek(&node->reach[many - 1]) : 0;
 }
 
-/* The first entry that ends above `address`, or if there is none any that is past the last: it is the first to reach so far. */
+/*
+ * The first entry that ends above `address`, or if there is none any that is past the last: it is the first to
+ * reach so far.
+ */
 static inline unsigned node_first_reaching(const struct node *node, uint64_t address)
 {
 	return sorted_below(node->reach, address + 1);
@@ -115,8 +119,9 @@ bool query_hits(struct reading *reading, uint64_t start, uint64_t end, bool *ret
 	if (!reading_root(reading, &node, &level))
 		return false;
 	/*
-	 * One way down: everything beneath an entry starts no later than the next entry does, so among the entries that start below `end`
-	 * only the last can hold ranges that start too late. For all others, to end above `start` is to hit.
+	 * One way down: everything beneath an entry starts no later than the next entry does, so among the entries that
+	 * start below `end` only the last can hold ranges that start too late. For all others, to end above `start` is
+	 * to hit.
 	 */
 	while (node && start < end) {
 		unsigned below = node_below(node, end);
@@ -213,7 +218,8 @@ torn:
 	return false;
 }
 
-bool query_overlaps(struct reading *reading, uint64_t start, uint64_t end, struct range **out, size_t max, size_t *ret_total)
+bool query_overlaps(struct reading *reading, uint64_t start, uint64_t end, struct range **out, size_t max,
+                    size_t *ret_total)
 {
 	return walk_overlaps(reading, start, end, out, max, SIZE_MAX, ret_total);
 }
@@ -232,8 +238,8 @@ static bool query_first(struct reading *reading, uint64_t address, struct range 
 }
 
 /*
- * For an address that no range holds: the greatest end of the ranges below it, 0 if there is none, and the least start of those above it,
- * UINT64_MAX if there is none.
+ * For an address that no range holds: the greatest end of the ranges below it, 0 if there is none, and the least
+ * start of those above it, UINT64_MAX if there is none.
  */
 static bool query_beside(struct reading *reading, uint64_t address, uint64_t *ret_end, uint64_t *ret_start)
 {
@@ -278,7 +284,10 @@ bool query_nearest(struct reading *reading, uint64_t address, struct range **ret
 	if (!range) {
 		if (!query_beside(reading, address, &end, &start))
 			return false;
-		/* The last byte of the ranges below, or the first of those above: nothing else holds it, or it would hold `address`. */
+		/*
+		 * The last byte of the ranges below, or the first of those above: nothing else holds it, or it would hold
+		 * `address`.
+		 */
 		if (end > 0 && (start == UINT64_MAX || address - (end - 1) <= start - address)) {
 			if (!query_first(reading, end - 1, &range))
 				return false;

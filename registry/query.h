@@ -1,4 +1,7 @@
-/* The readers' side of the tree: walks that see the tree of one instant or say that they did not. Private to registry/. */
+/*
+ * The readers' side of the tree: walks that see the tree of one instant or say that they did not. Private to
+ * registry/.
+ */
 #ifndef CUCONST_REGISTRY_QUERY_H
 #define CUCONST_REGISTRY_QUERY_H
 
@@ -23,7 +26,8 @@ bool reading_holds(const struct reading *reading);
  * An empty interval, end <= start, overlaps nothing.
  */
 bool query_hits(struct reading *reading, uint64_t start, uint64_t end, bool *ret_hit);
-bool query_overlaps(struct reading *reading, uint64_t start, uint64_t end, struct range **out, size_t max, size_t *ret_total);
+bool query_overlaps(struct reading *reading, uint64_t start, uint64_t end, struct range **out, size_t max,
+                    size_t *ret_total);
 bool query_nearest(struct reading *reading, uint64_t address, struct range **ret_range);
 
 #endif

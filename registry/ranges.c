@@ -203,8 +203,8 @@ struct range *ranges_take(struct ranges *table, registry_handle handle)
 	do {
 		if (references == 0)
 			return NULL;
-	} while (!atomic_compare_exchange_weak_explicit(&slot->references, &references, references + 1, memory_order_acquire,
-	                                                memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(&slot->references, &references, references + 1,
+	                                                memory_order_acquire, memory_order_relaxed));
 	/* From here on the slot cannot be reused, so its handle may be read: it is a later one if we came too late. */
 	if (slot->range.handle == handle)
 		return &slot->range;

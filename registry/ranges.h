@@ -1,15 +1,19 @@
 /*
  * The table of range structs: one slot per handle, references, strings, reuse. Private to registry/.
  *
- * Slots live in chunks that are never moved and never given back while the table lives, so a reader may look at the reference
- * count of any slot at any time. Everything else of a slot is read only by who holds a reference or the writer's lock.
+ * Slots live in chunks that are never moved and never given back while the table lives, so a reader may look at the
+ * reference count of any slot at any time. Everything else of a slot is read only by who holds a reference or the
+ * writer's lock.
  */
 #ifndef CUCONST_REGISTRY_RANGES_H
 #define CUCONST_REGISTRY_RANGES_H
 
 #include "registry/registry.h"
 
-/* Chunk c holds RANGES_FIRST_CHUNK << c slots; all of them together hold RANGES_MOST, some fewer than a handle could name. */
+/*
+ * Chunk c holds RANGES_FIRST_CHUNK << c slots; all of them together hold RANGES_MOST, some fewer than a handle
+ * could name.
+ */
 #define RANGES_FIRST_CHUNK 64u
 #define RANGES_CHUNKS 26
 #define RANGES_MOST (RANGES_FIRST_CHUNK * ((1u << RANGES_CHUNKS) - 1))

@@ -7,8 +7,8 @@
 #include "registry/query.h"
 
 /*
- * A reader that writers keep disturbing takes the writers' mutex: after this many attempts, or after this many nodes, so that a walk
- * over many ranges is not begun again and again.
+ * A reader that writers keep disturbing takes the writers' mutex: after this many attempts, or after this many
+ * nodes, so that a walk over many ranges is not begun again and again.
  */
 #define READ_ATTEMPTS 64
 #define READ_NODES 4096

@@ -1,14 +1,14 @@
 /*
  * The registry: which bytes of device memory are read-only, and under which handle.
  *
- * Addresses are device addresses (uint64_t). A range is half-open, [start, end), and one byte is the
- * granularity. Ranges may nest, overlap and repeat. libc only: no CUDA header, no environment, no dlopen.
+ * Addresses are device addresses (uint64_t). A range is half-open, [start, end), and one byte is the granularity.
+ * Ranges may nest, overlap and repeat. libc only: no CUDA header, no environment, no dlopen.
  *
  * Reading takes no lock: registry_empty(), registry_in_bounds() and registry_find() never wait; registry_hits(),
- * registry_overlaps(), registry_stab() and registry_nearest() try again when a writer ran at the same instant, and only after many
- * disturbed attempts in a row queue up behind the writers (README.md says how, and how memory is reclaimed). Writing
- * (registry_insert(), registry_remove()) takes the registry's own mutex, for about a microsecond. Any thread may call
- * any function; a signal handler none, since it may have interrupted a writer.
+ * registry_overlaps(), registry_stab() and registry_nearest() try again when a writer ran at the same instant, and
+ * only after many disturbed attempts in a row queue up behind the writers (README.md says how, and how memory is
+ * reclaimed). Writing (registry_insert(), registry_remove()) takes the registry's own mutex, for about a
+ * microsecond. Any thread may call any function; a signal handler none, since it may have interrupted a writer.
  */
 #ifndef CUCONST_REGISTRY_REGISTRY_H
 #define CUCONST_REGISTRY_REGISTRY_H
@@ -74,8 +74,8 @@ struct registry {
 int registry_create(const struct registry_hooks *hooks, struct registry **ret_reg);
 
 /*
- * Frees it, all ranges and, through hooks.release, their attachments; nulls the pointer. NULL is fine. Not thread-safe; references
- * still held are dead afterwards and may not be given back.
+ * Frees it, all ranges and, through hooks.release, their attachments; nulls the pointer. NULL is fine. Not
+ * thread-safe; references still held are dead afterwards and may not be given back.
  */
 void registry_destroy(struct registry **reg);
 
@@ -121,17 +121,17 @@ size_t registry_overlaps(struct registry *reg, uint64_t start, uint64_t end, str
 size_t registry_stab(struct registry *reg, uint64_t address, struct range **out, size_t max);
 
 /*
- * The range nearest to an address: one that holds it (distance 0), else the one with the fewest bytes between.
- * Of equals the one that comes first by start, then handle, is meant. NULL when empty. *ret_distance (may be NULL) is the distance in bytes
- * to the range's nearest byte, so it is 0 only if the range holds the address, and 1 just past its end.
- * A reference: range_put(). Lock-free.
+ * The range nearest to an address: one that holds it (distance 0), else the one with the fewest bytes between. Of
+ * equals the one that comes first by start, then handle, is meant. NULL when empty. *ret_distance (may be NULL) is
+ * the distance in bytes to the range's nearest byte, so it is 0 only if the range holds the address, and 1 just
+ * past its end. A reference: range_put(). Lock-free.
  */
 struct range *registry_nearest(struct registry *reg, uint64_t address, uint64_t *ret_distance);
 
 /*
- * Calls fn for every live range, by ascending start, on a snapshot of references: fn may insert and remove, and is not called for
- * what was removed meanwhile. Stops early when fn
- * returns non-zero, and returns that; 0 otherwise; -ENOMEM when no snapshot could be made.
+ * Calls fn for every live range, by ascending start, on a snapshot of references: fn may insert and remove, and is
+ * not called for what was removed meanwhile. Stops early when fn returns non-zero, and returns that; 0 otherwise;
+ * -ENOMEM when no snapshot could be made.
  */
 int registry_each(struct registry *reg, int (*fn)(struct range *range, void *data), void *data);
 

@@ -21,7 +21,10 @@ struct entry {
 	struct node *child; /* NULL for a range */
 };
 
-/* The way from the root to a leaf, by level; at[] is the child's index, in the leaf the number of entries up to the key. */
+/*
+ * The way from the root to a leaf, by level; at[] is the child's index, in the leaf the number of entries up to the
+ * key.
+ */
 struct path {
 	struct node *node[TREE_LEVELS];
 	unsigned at[TREE_LEVELS];
@@ -80,7 +83,10 @@ static void arena_give(struct arena *arena, struct node *node)
 	arena->free_count++;
 }
 
-/* The next node of the newest chunk. Chunks are used up from the front: touching all of one at once would be a pause. */
+/*
+ * The next node of the newest chunk. Chunks are used up from the front: touching all of one at once would be a
+ * pause.
+ */
 static struct node *arena_fresh(struct arena *arena)
 {
 	struct node *node = (struct node *)arena->fresh;
@@ -211,7 +217,10 @@ static struct entry node_summary(struct node *node)
 	};
 }
 
-/* Brings entry `at` of an inner node up to date with its child; does not dirty a line that readers share for nothing. */
+/*
+ * Brings entry `at` of an inner node up to date with its child; does not dirty a line that readers share for
+ * nothing.
+ */
 static void node_refresh(struct node *node, unsigned at)
 {
 	struct entry old = node_get(node, at);

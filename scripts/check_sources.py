@@ -8,7 +8,7 @@ import unicodedata
 
 import checks
 
-CODE = {".c", ".h", ".S", ".def", ".map", ".py", ".sh", ".build", ".txt", ".ptx", ".md", ".toml", ".yaml", ""}
+CODE = {".c", ".h", ".S", ".def", ".map", ".py", ".sh", ".build", ".txt", ".md", ".toml", ".yaml", ""}
 COUNTED = {".c", ".h", ".S", ".py", ".sh", ".md", ".build", ""}
 LONGEST = 599
 # Tables and texts that are data: one row each, or not ours to cut.

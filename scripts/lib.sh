@@ -22,29 +22,39 @@ enter() {
 	unset LD_PRELOAD PYTHONHOME CUCONST_OPTIONS CUCONST_STATUS
 }
 
-# Configures (once) and builds; what ninja says is shown only when it fails. Arguments: folder, then meson setup's.
-build() {
-	local folder=$1 log
-	shift
+# Runs a command that is silent unless it fails; then the end of what it said is shown.
+quietly() {
+	local log
 	log=$(mktemp)
-	if ! { { [ -f "$folder/build.ninja" ] || meson setup "$folder" "$ROOT" "$@"; } && ninja -C "$folder"; } >"$log" 2>&1
-	then
+	if ! "$@" >"$log" 2>&1; then
 		tail -n 100 "$log" >&2
 		rm -f "$log"
-		die "the build in $folder failed"
+		return 1
 	fi
 	rm -f "$log"
-	say "built in $folder"
+}
+
+# Arguments: build folder, then meson setup's. Does nothing when it is configured already; ninja sees to changes.
+configure() {
+	local folder=$1
+	shift
+	[ -f "$folder/build.ninja" ] || quietly meson setup "$folder" "$ROOT" "$@" || die "meson setup of $folder failed"
+}
+
+build() {
+	configure "$@"
+	quietly ninja -C "$1" || die "the build in $1 failed"
+	say "built in $1"
 }
 
 # Runs meson's tests and says what ran. Arguments: folder, label of the summary ("": none), then meson test's.
-# With $TOTAL the counts are added to that file. Status 1 when anything failed or nothing ran.
+# Builds what the tests need first. With $TOTAL the counts are added to that file. Status 1 when anything failed or nothing ran.
 run_tests() {
 	local folder=$1 label=$2 status=0 log
 	shift 2
 	log=$folder/meson-logs/testlog.json
 	rm -f "$log"
-	meson test -C "$folder" --no-rebuild --print-errorlogs "$@" >"$folder/meson-logs/said.txt" 2>&1 || status=$?
+	meson test -C "$folder" --print-errorlogs "$@" >"$folder/meson-logs/said.txt" 2>&1 || status=$?
 	if [ ! -f "$log" ]; then # bad arguments, or no test of that name
 		cat "$folder/meson-logs/said.txt" >&2
 		: >"$log"

@@ -14,6 +14,8 @@
 /* Seen from the tool's folder. An installation comes first; then the build folder, where the tool lies in tools/. */
 static const char *const library_places[] = {
 	"../lib/cuconst/libcuconst.so",
+	"../lib64/cuconst/libcuconst.so",
+	"../lib/x86_64-linux-gnu/cuconst/libcuconst.so",
 	"../lib/libcuconst.so",
 	"../lib64/libcuconst.so",
 	"../lib/x86_64-linux-gnu/libcuconst.so",

@@ -170,13 +170,15 @@ static struct place *place_at(struct summary *summary, char *title)
 
 static void add_time(struct place *place, const char *time)
 {
-	if (!*time || strlen(time) >= sizeof(place->first))
+	size_t size = strlen(time) + 1;
+
+	if (size == 1 || size > sizeof(place->first))
 		return;
 	/* ISO 8601 in UTC: the order of the text is the order of time. */
 	if (!*place->first || strcmp(time, place->first) < 0)
-		strcpy(place->first, time);
+		memcpy(place->first, time, size);
 	if (strcmp(time, place->last) > 0)
-		strcpy(place->last, time);
+		memcpy(place->last, time, size);
 }
 
 static const char *kernel_name(const struct json *kernel)

@@ -29,15 +29,24 @@ static bool maps_cuda(pid_t pid)
 static int children(pid_t pid, pid_t *list, int count)
 {
 	char path[64];
+	char *line = NULL, *at, *end;
+	size_t room = 0;
 	FILE *file;
-	int child;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)pid);
 	file = fopen(path, "re");
 	if (!file)
 		return count;
-	while (count < PROCESSES && fscanf(file, "%d", &child) == 1)
-		list[count++] = child;
+	if (getline(&line, &room, file) > 0) {
+		for (at = line; count < PROCESSES; at = end) {
+			long child = strtol(at, &end, 10);
+
+			if (end == at || child <= 0)
+				break;
+			list[count++] = (pid_t)child;
+		}
+	}
+	free(line);
 	fclose(file);
 	return count;
 }

@@ -1,16 +1,17 @@
 #include "shim/effects/effect.h"
 
 /*
- * Wide enough for the sums here: no address, and no length after wide_min(), is above 2^64, and a product of two 64-bit numbers
- * leaves room for several of those.
+ * Wide enough for the sums here: no address, and no length after wide_min(), is above 2^64, and a product of two
+ * 64-bit numbers leaves room for several of those.
  */
 typedef unsigned __int128 wide;
 
 #define ADDRESS_SPACE ((wide)1 << 64)
 
 /*
- * How many slices are looked at one by one, from either end. Boxes whose slices do not interleave need three. Interleaved ones (slices
- * that begin before the one before has ended) do not come from calls that the driver accepts.
+ * How many slices are looked at one by one, from either end. Boxes whose slices do not interleave need three.
+ * Interleaved ones (slices that begin before the one before has ended) do not come from calls that the driver
+ * accepts.
  */
 #define SLICE_STEPS 4096
 

@@ -1,4 +1,7 @@
-/* What one call writes. Built in the hook, judged by verdict/, freed by nobody: extents live on the hook's stack or in its scratch. */
+/*
+ * What one call writes. Built in the hook, judged by verdict/, freed by nobody: extents live on the hook's stack or
+ * in its scratch.
+ */
 #ifndef CUCONST_EFFECTS_EFFECT_H
 #define CUCONST_EFFECTS_EFFECT_H
 
@@ -21,8 +24,9 @@ struct extent {
 };
 
 /*
- * Does the box write a byte of [start, end)? *ret_start, *ret_end (may be NULL): first and last + 1 written byte inside. Never wraps. Exact
- * for any pitches, even overlapping ones, but where more than 4096 slices interleave: then gaps between rows count as written.
+ * Does the box write a byte of [start, end)? *ret_start, *ret_end (may be NULL): first and last + 1 written byte
+ * inside. Never wraps. Exact for any pitches, even overlapping ones, but where more than 4096 slices interleave:
+ * then gaps between rows count as written.
  */
 bool extent_overlaps(const struct extent *extent, uint64_t start, uint64_t end, uint64_t *ret_start, uint64_t *ret_end);
 

@@ -60,7 +60,8 @@ static uint64_t event_key(const struct report_event *event, const struct site_fr
 	return key ? key : 1;
 }
 
-static void describe(struct fold_site *entry, uint64_t key, const struct report_event *event, const struct site_frame *frame)
+static void describe(struct fold_site *entry, uint64_t key, const struct report_event *event,
+                     const struct site_frame *frame)
 {
 	*entry = (struct fold_site){
 		.key = key,

@@ -26,7 +26,7 @@ struct fold_site {
 	const char *api, *outer_api, *outer_note;
 	const char *kernel; /* raw name */
 	uint64_t handle;
-	char label[FOLD_LABEL]; /* cut */
+	char label[FOLD_LABEL];  /* cut */
 	struct site_frame frame; /* file NULL: none */
 };
 

@@ -382,13 +382,20 @@ void json_summary(struct buffer *buf, uint64_t seq, const struct report_summary 
 		const char *name;
 		uint64_t value;
 	} counts[] = {
-		{"ranges_ever", summary->ranges_ever},   {"ranges_live", summary->ranges_live},
-		{"bytes_live", summary->bytes_live},     {"calls", summary->calls},
-		{"launches", summary->launches},         {"graph_launches", summary->graph_launches},
-		{"checked", summary->checked},           {"verified", summary->verified},
-		{"violations", summary->violations},     {"denied", summary->denied},
-		{"inconclusive", summary->inconclusive}, {"unverified", summary->unverified},
-		{"suppressed", summary->suppressed},     {"ended_unverified", summary->ended_unverified},
+		{"ranges_ever", summary->ranges_ever},
+		{"ranges_live", summary->ranges_live},
+		{"bytes_live", summary->bytes_live},
+		{"calls", summary->calls},
+		{"launches", summary->launches},
+		{"graph_launches", summary->graph_launches},
+		{"checked", summary->checked},
+		{"verified", summary->verified},
+		{"violations", summary->violations},
+		{"denied", summary->denied},
+		{"inconclusive", summary->inconclusive},
+		{"unverified", summary->unverified},
+		{"suppressed", summary->suppressed},
+		{"ended_unverified", summary->ended_unverified},
 		{"folded", folded},
 	};
 

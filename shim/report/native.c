@@ -11,8 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include <unwind.h>
 
-#define DEPTH 40 /* frames asked of backtrace(): the shim's own, and those that a site has room for; each costs about 100 ns */
+#include "shim/report/site.h"
+
+/* Frames asked for: as many as a site has room for, and the shim's own before them. */
+#define OWN_FRAMES 16
+#define DEPTH (SITE_NATIVE_FRAMES + OWN_FRAMES)
 
 /*
  * Wheels rename bundled libraries to name-HASH.so. `parts`: cuDNN is many libraries, libcudnn_ops.so and so on. Plain prefixes would also
@@ -22,16 +27,19 @@ static const struct {
 	const char *name;
 	bool parts;
 } plumbing[] = {
-	{"libcuda", false},      {"libcudart", false},    {"libcufft", false},      {"libcufftw", false},   {"libcublas", false},
-	{"libcublasLt", false},  {"libcusparse", false},  {"libcusolver", false},   {"libcurand", false},   {"libcudnn", true},
-	{"libnccl", false},      {"libnvrtc", false},     {"libnvJitLink", false},  {"libcuconst", false},  {"libcusolverMg", false},
-	{"libnvblas", false},    {"libcusparseLt", false}, {"libcufftMp", false},   {"libc", false},        {"libffi", false},
-	{"libpthread", false},   {"ld-linux-x86-64", false},
+	{"libcuda", false},       {"libcudart", false},       {"libcufft", false},      {"libcufftw", false},
+	{"libcublas", false},     {"libcublasLt", false},     {"libcusparse", false},   {"libcusolver", false},
+	{"libcurand", false},     {"libcudnn", true},         {"libnccl", false},       {"libnvrtc", false},
+	{"libnvJitLink", false},  {"libcuconst", false},      {"libcusolverMg", false}, {"libnvblas", false},
+	{"libcusparseLt", false}, {"libcufftMp", false},      {"libc", false},          {"libffi", false},
+	{"libpthread", false},    {"ld-linux-x86-64", false},
 };
 
+typedef _Unwind_Reason_Code (*unwind_fn)(_Unwind_Trace_Fn step, void *data);
+typedef _Unwind_Ptr (*unwind_ip_fn)(struct _Unwind_Context *context);
 typedef int (*find_object_fn)(void *address, struct dl_find_object *result);
 
-static _Atomic uintptr_t find_object;
+static _Atomic uintptr_t find_object, unwind, unwind_ip;
 static _Atomic uintptr_t own_start, own_end;
 
 static pthread_once_t program_once = PTHREAD_ONCE_INIT;
@@ -52,7 +60,8 @@ bool native_is_plumbing(const char *base_name)
 
 		if (strncmp(base_name, plumbing[i].name, length))
 			continue;
-		if (!strncmp(rest, ".so", 3) || (*rest == '-' && strstr(rest, ".so")) || (plumbing[i].parts && *rest == '_'))
+		if (!strncmp(rest, ".so", 3) || (*rest == '-' && strstr(rest, ".so")) ||
+		    (plumbing[i].parts && *rest == '_'))
 			return true;
 	}
 	return false;
@@ -117,8 +126,15 @@ void native_prepare(void)
 	void *frames[2];
 	uintptr_t start, end, base;
 	const char *path;
+	void *gcc;
 
 	backtrace(frames, 2);
+	/* Loaded by backtrace(), not linked: preloaded, it would be the system's, before a newer one that the program comes with. */
+	gcc = dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	if (gcc) {
+		atomic_store(&unwind_ip, (uintptr_t)dlvsym(gcc, "_Unwind_GetIP", "GCC_3.0"));
+		atomic_store(&unwind, (uintptr_t)dlvsym(gcc, "_Unwind_Backtrace", "GCC_3.3"));
+	}
 	/* glibc 2.35. dlvsym is not interposed by us, and the symbol has a version. */
 	atomic_store(&find_object, (uintptr_t)dlvsym(RTLD_DEFAULT, "_dl_find_object", "GLIBC_2.35"));
 	if (object_of((void *)(uintptr_t)native_prepare, &start, &end, &path, &base)) {
@@ -127,7 +143,69 @@ void native_prepare(void)
 	}
 }
 
-int native_capture(void **out, int max, void *caller)
+static bool is_interpreter(const char *base_name)
+{
+	return !strncmp(base_name, "libpython", 9) || !strncmp(base_name, "python", 6);
+}
+
+struct stack {
+	void **out;
+	int count, max;
+	void *caller;
+	bool started;
+	int skipped;                    /* frames before the first that counts */
+	uintptr_t own_start, own_end;   /* this library */
+	uintptr_t seen_start, seen_end; /* the object of the frame before, known to be no interpreter */
+	unwind_ip_fn ip;
+};
+
+static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *data)
+{
+	struct stack *stack = data;
+	uintptr_t address = stack->ip(context), base;
+	const char *path;
+
+	if (!stack->started) {
+		if (stack->caller)
+			stack->started = address == (uintptr_t)stack->caller;
+		else
+			stack->started = address < stack->own_start || address >= stack->own_end;
+		if (!stack->started)
+			return ++stack->skipped == OWN_FRAMES ? _URC_END_OF_STACK : _URC_NO_REASON;
+	}
+	stack->out[stack->count++] = (void *)address;
+	if (stack->count == stack->max)
+		return _URC_END_OF_STACK;
+	if (address > stack->seen_start && address <= stack->seen_end)
+		return _URC_NO_REASON;
+	/* From here on the interpreter calls itself: the Python frames say more, and each step of the unwinder costs. */
+	if (object_of((void *)(address - 1), &stack->seen_start, &stack->seen_end, &path, &base) &&
+	    is_interpreter(native_base_name(path)))
+		return _URC_END_OF_STACK;
+	return _URC_NO_REASON;
+}
+
+/* As native_capture(); 0 when the caller was not met, or when there is no such way to unwind. */
+static int walk_stack(void **out, int max, void *caller)
+{
+	unwind_fn walk = (unwind_fn)atomic_load_explicit(&unwind, memory_order_relaxed);
+	struct stack stack = {
+		.out = out,
+		.max = max,
+		.caller = caller,
+		.own_start = atomic_load_explicit(&own_start, memory_order_relaxed),
+		.own_end = atomic_load_explicit(&own_end, memory_order_relaxed),
+		.ip = (unwind_ip_fn)atomic_load_explicit(&unwind_ip, memory_order_relaxed),
+	};
+
+	if (!walk || !stack.ip || max <= 0)
+		return 0;
+	walk(step, &stack);
+	return stack.count;
+}
+
+/* The way without libgcc_s's interface, and for a caller that is not on the stack. */
+static int copy_stack(void **out, int max, void *caller)
 {
 	uintptr_t start = atomic_load_explicit(&own_start, memory_order_relaxed);
 	uintptr_t end = atomic_load_explicit(&own_end, memory_order_relaxed);
@@ -138,11 +216,19 @@ int native_capture(void **out, int max, void *caller)
 	while (caller && first < depth && frames[first] != caller)
 		first++;
 	if (!caller || first == depth)
-		for (first = 1; first < depth && (uintptr_t)frames[first] >= start && (uintptr_t)frames[first] < end; first++)
+		for (first = 1; first < depth && (uintptr_t)frames[first] >= start && (uintptr_t)frames[first] < end;
+		     first++)
 			;
 	if (caller && (first == depth || frames[first] != caller))
 		out[count++] = caller; /* a stack that could not be unwound: at least the hook's caller is sure */
 	for (; first < depth && count < max; first++)
 		out[count++] = frames[first];
 	return count;
+}
+
+int native_capture(void **out, int max, void *caller)
+{
+	int count = walk_stack(out, max, caller);
+
+	return count ? count : copy_stack(out, max, caller);
 }

@@ -23,7 +23,7 @@ static struct {
 	int fd;               /* -1: closed */
 	dev_t dev;
 	ino_t ino;
-	bool torn;            /* the last write was cut: the next record starts on a line of its own */
+	bool torn; /* the last write was cut: the next record starts on a line of its own */
 	bool rooted;
 	char root[PATH_MAX]; /* the folder at the first call: the program may change it before a fork or a reopening */
 	char path[PATH_MAX];

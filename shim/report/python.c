@@ -19,7 +19,7 @@
 #define PROBE 256      /* bytes read to see whether memory is there */
 #define DEEP 512       /* frames looked at for one that belongs to no library */
 #define CACHE 1024
-#define NOT_PYTHON 3   /* owners from here on are the interpreter's or C's */
+#define NOT_PYTHON 3 /* owners from here on are the interpreter's or C's */
 
 /* What is known of the interpreter; fixed once found. */
 struct interpreter {
@@ -112,7 +112,8 @@ static int find(struct interpreter *ret)
 
 static void say_unusable(uint32_t version)
 {
-	report_note("Python lines are not available: the frames of CPython %u.%u cannot be read", version >> 24, version >> 16 & 255);
+	report_note("Python lines are not available: the frames of CPython %u.%u cannot be read", version >> 24,
+	            version >> 16 & 255);
 }
 
 /* The interpreter, or false. Looked for again as long as there is none: Python may be loaded late. */
@@ -229,7 +230,8 @@ static const char *read_text(const struct walk *walk, uintptr_t object)
 	unsigned kind;
 	bool ascii;
 
-	if (!is_a(walk, object, walk->python->text_type) || !fetch(walk, object + layout->text_state, &state, sizeof(state)) ||
+	if (!is_a(walk, object, walk->python->text_type) ||
+	    !fetch(walk, object + layout->text_state, &state, sizeof(state)) ||
 	    !fetch(walk, object + layout->text_length, &length, sizeof(length)) || length < 0)
 		return NULL;
 	if (!text_flags(state, &kind, &ascii))

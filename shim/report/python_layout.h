@@ -19,11 +19,12 @@ struct python_layout {
 	uint16_t frame_position; /* pointer to the instruction; 3.10: int, index of the instruction */
 	uint16_t frame_owner;    /* char: 3 and above are not Python code; 0 in this member: there is none */
 	uint16_t code_filename, code_name, code_linetable, code_firstlineno;
-	uint16_t code_bytes;     /* first instruction, inside the code object; unused in 3.10 */
-	uint16_t type;           /* of any object: its type */
+	uint16_t code_bytes; /* first instruction, inside the code object; unused in 3.10 */
+	uint16_t type;       /* of any object: its type */
 	uint16_t bytes_size, bytes_value;
-	uint16_t text_length, text_state, text_ascii; /* of a str: code points, flags, and the size of the header of an ASCII one */
-	uint16_t text_compact;   /* size of the header of the others */
+	uint16_t text_length, text_state,
+		text_ascii;    /* of a str: code points, flags, and the size of the header of an ASCII one */
+	uint16_t text_compact; /* size of the header of the others */
 	enum python_lines lines;
 };
 

@@ -20,11 +20,11 @@
 #define NOTE_SIZE 1024
 
 static struct {
-	pthread_mutex_t lock;  /* held while the outputs are opened, nothing else */
+	pthread_mutex_t lock; /* held while the outputs are opened, nothing else */
 	_Atomic bool open;
-	bool suppressions;     /* loaded; survives a fork */
-	_Atomic bool text;     /* events go to stderr */
-	_Atomic bool said;     /* something was recorded: the last text line is due */
+	bool suppressions; /* loaded; survives a fork */
+	_Atomic bool text; /* events go to stderr */
+	_Atomic bool said; /* something was recorded: the last text line is due */
 	_Atomic bool closed;
 	_Atomic uint64_t seq;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -93,7 +93,8 @@ static void open_outputs(void)
 	if (opt->log) {
 		error = output_log_open(opt->log, &path);
 		if (error) {
-			report_note("log %s cannot be opened (%s): records go to stderr only", path, strerrordesc_np(-error));
+			report_note("log %s cannot be opened (%s): records go to stderr only", path,
+			            strerrordesc_np(-error));
 			atomic_store(&state.text, true);
 		} else {
 			atomic_fetch_add(&status_page()->logs, 1);
@@ -104,7 +105,8 @@ static void open_outputs(void)
 	state.suppressions = true;
 	error = suppress_load(opt->suppressions, complain_suppression, NULL);
 	if (error)
-		report_note("suppressions %s cannot be read (%s): nothing is suppressed", opt->suppressions, strerrordesc_np(-error));
+		report_note("suppressions %s cannot be read (%s): nothing is suppressed", opt->suppressions,
+		            strerrordesc_np(-error));
 }
 
 void report_open(void)

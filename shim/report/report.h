@@ -23,7 +23,11 @@ enum report_kind {
 	REPORT_ENDED,        /* a protection ended unverified (finalizer, context destroyed) */
 };
 
-enum report_evidence { EVIDENCE_NONE, EVIDENCE_WRITTEN /* the call's contract */, EVIDENCE_CHANGED /* the bytes differ */ };
+enum report_evidence {
+	EVIDENCE_NONE,
+	EVIDENCE_WRITTEN /* the call's contract */,
+	EVIDENCE_CHANGED /* the bytes differ */
+};
 
 enum report_action {
 	ACTION_LOGGED,  /* the write went through */
@@ -34,12 +38,12 @@ enum report_action {
 
 /* A kernel that wrote, or may have. */
 struct report_kernel {
-	const char *name;  /* raw symbol, interned; NULL when unknown */
-	int argument;      /* parameter index that holds the protected address; -1 when unknown */
-	uint32_t offset;   /* byte offset of the slot inside that parameter */
-	uint64_t value;    /* the address in the slot */
-	const char *api;   /* the driver call that launched it, static text */
-	struct site site;  /* of the launch */
+	const char *name; /* raw symbol, interned; NULL when unknown */
+	int argument;     /* parameter index that holds the protected address; -1 when unknown */
+	uint32_t offset;  /* byte offset of the slot inside that parameter */
+	uint64_t value;   /* the address in the slot */
+	const char *api;  /* the driver call that launched it, static text */
+	struct site site; /* of the launch */
 };
 
 /* One event. Pointers need to live for the call only. Zero what does not apply. */
@@ -47,29 +51,30 @@ struct report_event {
 	enum report_kind kind;
 	enum report_evidence evidence;
 	enum report_action action;
-	const char *api;        /* driver entry point, e.g. "cuMemcpyDtoD_v2" */
-	const char *outer_api;  /* outermost hooked runtime or library call, e.g. "cufftExecC2C"; NULL: none */
-	const char *outer_note; /* its guilty argument, e.g. "idata=odata"; NULL */
+	const char *api;           /* driver entry point, e.g. "cuMemcpyDtoD_v2" */
+	const char *outer_api;     /* outermost hooked runtime or library call, e.g. "cufftExecC2C"; NULL: none */
+	const char *outer_note;    /* its guilty argument, e.g. "idata=odata"; NULL */
 	const struct range *range; /* NULL only for a call that concerns no single range */
 	uint64_t written_start, written_end; /* first and last + 1 byte known to be written or changed inside the range */
 	uint64_t written_bytes;              /* of these, how many; 0: unknown */
 	bool written_exact;                  /* false: to 4 KiB chunks */
-	const struct report_kernel *kernel;  /* the writer, or NULL */
+	const struct report_kernel *kernel;     /* the writer, or NULL */
 	const struct report_kernel *candidates; /* others that may have written; graph: its nodes */
 	size_t candidate_count;
 	uint64_t unverified_launches; /* launches before this one that could not be checked and may be the writer */
-	uint64_t stream; /* handle as a number */
-	uint64_t graph;  /* CUgraphExec as a number, 0: none */
+	uint64_t stream;              /* handle as a number */
+	uint64_t graph;               /* CUgraphExec as a number, 0: none */
 	const char *graph_node; /* for a graph: "memset", "memcpy", "kernel", ... of the guilty node when certain; NULL */
-	int device;      /* ordinal; -1 unknown */
-	int result;      /* CUresult the program got; 0 success */
+	int device;             /* ordinal; -1 unknown */
+	int result;             /* CUresult the program got; 0 success */
 	const struct site *site; /* of the call; NULL: none */
 };
 
 /* Counters of the last line; filled by the caller. */
 struct report_summary {
 	uint64_t ranges_ever, ranges_live, bytes_live;
-	uint64_t calls, launches, graph_launches, checked, verified, violations, denied, inconclusive, unverified, suppressed;
+	uint64_t calls, launches, graph_launches, checked, verified, violations, denied, inconclusive, unverified,
+		suppressed;
 	uint64_t ended_unverified;
 	const char *blind; /* what could not be seen in this run, e.g. "2 unknown entry points; RTLD_DEEPBIND library libcufftMp.so"; NULL: nothing known */
 };

@@ -11,7 +11,17 @@
 #define PATH_LIMIT 400
 #define CANDIDATES 8 /* more than these are only counted here; the log has them all */
 
-enum phrase { PHRASE_VIOLATION, PHRASE_DENIED, PHRASE_STOPPED, PHRASE_STOPPED_BEFORE, PHRASE_INCONCLUSIVE, PHRASE_FREED, PHRASE_ENDED, PHRASE_FOLDED, PHRASE_SUMMARY };
+enum phrase {
+	PHRASE_VIOLATION,
+	PHRASE_DENIED,
+	PHRASE_STOPPED,
+	PHRASE_STOPPED_BEFORE,
+	PHRASE_INCONCLUSIVE,
+	PHRASE_FREED,
+	PHRASE_ENDED,
+	PHRASE_FOLDED,
+	PHRASE_SUMMARY
+};
 
 /*
  * The first line of every text is "cuconst: WORD: SUBJECT VERB OBJECT TAIL". Tests and people's scripts compare these: change them with the schema.
@@ -374,8 +384,8 @@ static void put_loss(struct buffer *buf, const char *where, uint64_t count, int 
 	buffer_string(buf, ")");
 }
 
-void text_summary(struct buffer *buf, const struct report_summary *summary, uint64_t folded, const struct output_trouble *trouble,
-                  bool color)
+void text_summary(struct buffer *buf, const struct report_summary *summary, uint64_t folded,
+                  const struct output_trouble *trouble, bool color)
 {
 	put_start(buf, PHRASE_SUMMARY, color);
 	put_count(buf, summary->ranges_ever, "read-only range");

@@ -15,7 +15,7 @@
 /* Each appends whole lines and always ends with a newline. */
 void text_event(struct buffer *buf, const struct report_event *event, bool color);
 void text_folded(struct buffer *buf, const struct fold_site *site, bool color);
-void text_summary(struct buffer *buf, const struct report_summary *summary, uint64_t folded, const struct output_trouble *trouble,
-                  bool color);
+void text_summary(struct buffer *buf, const struct report_summary *summary, uint64_t folded,
+                  const struct output_trouble *trouble, bool color);
 
 #endif

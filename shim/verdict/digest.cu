@@ -1,8 +1,9 @@
 /*
  * The device code of verification; scripts/make_digest turns it into digest.ptx, which is what gets loaded.
  *
- * Kept to plain loads, stores, integer arithmetic, shuffles and atomics, so that any GPU since sm_70 and the software GPU's interpreter run
- * it. Nothing outside [start, end) is read: at the two ends, where a vector sticks out, bytes are read one by one.
+ * Kept to plain loads, stores, integer arithmetic, shuffles and atomics, so that any GPU since sm_70 and the software
+ * GPU's interpreter run it. Nothing outside [start, end) is read: at the two ends, where a vector sticks out, bytes are
+ * read one by one.
  */
 #include "verify_device.h"
 
@@ -54,7 +55,8 @@ static __device__ void write_vector(u64 address, struct vector value, u32 from, 
 	}
 #pragma unroll 1
 	for (u32 i = from; i < to; i++)
-		*global<unsigned char>(address + i) = (unsigned char)(i < 8 ? value.low >> (i * 8) : value.high >> (i * 8 - 64));
+		*global<unsigned char>(address + i) =
+			(unsigned char)(i < 8 ? value.low >> (i * 8) : value.high >> (i * 8 - 64));
 }
 
 static __device__ u32 part_from(u64 address, u64 start)
@@ -178,7 +180,8 @@ static __device__ struct change digest(const struct verify_job *job, u64 keys, u
 	return change;
 }
 
-extern "C" __global__ void __launch_bounds__(VERIFY_BLOCK) cuconst_verify_check(const __grid_constant__ struct verify_batch batch)
+extern "C" __global__ void __launch_bounds__(VERIFY_BLOCK)
+cuconst_verify_check(const __grid_constant__ struct verify_batch batch)
 {
 	u32 index = 0;
 	while (index + 1 < batch.jobs && blockIdx.x >= batch.job[index + 1].first_block)
@@ -218,7 +221,10 @@ extern "C" __global__ void __launch_bounds__(VERIFY_BLOCK) cuconst_verify_check(
 	result->sequence = job->sequence;
 }
 
-/* Copies `words` 16-byte vectors: how keys and zeroes get from pinned memory to the device, as no copy of the driver is used. */
+/*
+ * Copies `words` 16-byte vectors: how keys and zeroes get from pinned memory to the device, as no copy of the driver is
+ * used.
+ */
 extern "C" __global__ void cuconst_verify_setup(uint4 *to, const uint4 *from, u32 words)
 {
 	for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < words; i += gridDim.x * blockDim.x)

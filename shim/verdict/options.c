@@ -23,7 +23,10 @@ struct option {
 	uint64_t low, high; /* TYPE_NUMBER */
 };
 
-#define ROW(name, type, low, high) {#name, type, offsetof(struct options, name), low, high}
+#define ROW(name, type, low, high)                                                                                     \
+	{                                                                                                              \
+#name, type, offsetof(struct options, name), low, high                                                 \
+	}
 
 static const struct option table[] = {
 	ROW(enabled, TYPE_BOOL, 0, 0),
@@ -257,7 +260,8 @@ static void set_text(const struct option *option, const char *value, struct opti
 	for (const char *at = value; *at; at++)
 		if (*at == '%') {
 			if (!at[1] || !strchr("hprt%", at[1])) {
-				complain_value(out, option->name, value, "only %h, %p, %r, %t and %% may follow a percent sign");
+				complain_value(out, option->name, value,
+				               "only %h, %p, %r, %t and %% may follow a percent sign");
 				break;
 			}
 			at++;

@@ -11,20 +11,20 @@
 enum options_mode { MODE_LOG, MODE_DENY, MODE_STRICT };
 
 struct options {
-	bool enabled;             /* enabled=0: transparent */
-	enum options_mode mode;   /* mode=log|deny|strict */
-	const char *log;          /* log=PATH, with %h host, %p pid, %r rank, %t start time (seconds), %% ; NULL: no file */
-	bool text;                /* text=0: nothing on stderr but errors of the shim itself */
-	int exitcode;             /* exitcode=N (1..255), default 86: strict's status */
-	bool abort_on_error;      /* strict: abort() for a core instead of _exit */
+	bool enabled;           /* enabled=0: transparent */
+	enum options_mode mode; /* mode=log|deny|strict */
+	const char *log;     /* log=PATH, with %h host, %p pid, %r rank, %t start time (seconds), %% ; NULL: no file */
+	bool text;           /* text=0: nothing on stderr but errors of the shim itself */
+	int exitcode;        /* exitcode=N (1..255), default 86: strict's status */
+	bool abort_on_error; /* strict: abort() for a core instead of _exit */
 	const char *suppressions; /* suppressions=FILE */
 	uint64_t site_limit;      /* site_limit=N: full records per site, the rest is folded; default 10 */
-	uint64_t wait_ms;         /* wait=MS: after a verified launch wait up to MS for the result; 0 (default): never */
-	uint64_t exit_wait_ms;    /* exit_wait=MS: at exit, wait for checks in flight; default 2000 */
-	bool verify;              /* verify=0: judge calls only */
-	bool names;               /* names=0: no runtime and library hooks */
-	bool color;               /* color=0|1; default: stderr is a terminal and NO_COLOR is not set */
-	bool help;                /* help=1 prints all options on stderr */
+	uint64_t wait_ms;      /* wait=MS: after a verified launch wait up to MS for the result; 0 (default): never */
+	uint64_t exit_wait_ms; /* exit_wait=MS: at exit, wait for checks in flight; default 2000 */
+	bool verify;           /* verify=0: judge calls only */
+	bool names;            /* names=0: no runtime and library hooks */
+	bool color;            /* color=0|1; default: stderr is a terminal and NO_COLOR is not set */
+	bool help;             /* help=1 prints all options on stderr */
 };
 
 /* The options; parsed at the first call (secure_getenv). Thread-safe, lock-free after that. Never NULL. */

@@ -295,9 +295,11 @@ bool suppress_test(const struct report_event *event)
 		return true;
 	if (!kernel)
 		return false;
-	if (match_kind(list, KIND_API, kernel->api) || match_kind(list, KIND_KERNEL, kernel->name) || match_site(list, &kernel->site))
+	if (match_kind(list, KIND_API, kernel->api) || match_kind(list, KIND_KERNEL, kernel->name) ||
+	    match_site(list, &kernel->site))
 		return true;
-	return list->kinds[KIND_KERNEL] && demangle(kernel->name, name, sizeof(name)) && match_kind(list, KIND_KERNEL, name);
+	return list->kinds[KIND_KERNEL] && demangle(kernel->name, name, sizeof(name)) &&
+	       match_kind(list, KIND_KERNEL, name);
 }
 
 bool suppress_match(const struct report_event *event)

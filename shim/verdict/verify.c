@@ -75,7 +75,8 @@ CUresult verify_attach(uint64_t start, uint64_t end, bool has_stream, CUstream s
 	}
 	struct verify_call call;
 	verify_call_begin(&call);
-	*baseline = (struct verify_baseline){.generation = verify.generation, .start = start, .end = end, .context = call.current};
+	*baseline = (struct verify_baseline){
+		.generation = verify.generation, .start = start, .end = end, .context = call.current};
 	CUresult result = CUDA_SUCCESS;
 	if (!call.current) {
 		free(baseline);
@@ -277,7 +278,8 @@ void verify_refresh(struct range *const *ranges, size_t count, CUstream stream)
 
 /* ---- waiting */
 
-static CUresult check_now(struct verify_call *call, struct range *range, const struct verify_writer *writer, bool *ret_changed)
+static CUresult check_now(struct verify_call *call, struct range *range, const struct verify_writer *writer,
+                          bool *ret_changed)
 {
 	struct verify_baseline *baseline = range->attachment;
 	if (!verify_call_enter(call, baseline->context))
@@ -371,8 +373,9 @@ struct verify_counts verify_counts(void)
 void verify_postfork_child(void)
 {
 	/*
-	 * Single-threaded here, but other threads of the parent may have been anywhere: no list can be trusted, so all is left behind, and
-	 * attachments of the old generation are not looked into. The parent's watcher does not exist, and none is started.
+	 * Single-threaded here, but other threads of the parent may have been anywhere: no list can be trusted, so all
+	 * is left behind, and attachments of the old generation are not looked into. The parent's watcher does not
+	 * exist, and none is started.
 	 */
 	struct verify_driver driver = verify.driver;
 	void (*finding)(const struct verify_finding *) = verify.finding;

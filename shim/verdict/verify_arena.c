@@ -13,7 +13,7 @@ struct verify_block {
 	bool free;
 	struct verify_block *before, *after;   /* neighbours of the same slab, by address */
 	struct verify_block *previous, *next; /* of the same bin, while free */
-	struct verify_block *next_slab;       /* used in first blocks, which never change or go: merging goes into the lower one */
+	struct verify_block *next_slab;       /* of first blocks, which never go: merging keeps the lower one */
 };
 
 static unsigned bin_of(uint64_t bytes)

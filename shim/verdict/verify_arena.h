@@ -1,6 +1,6 @@
 /*
- * Device memory for baselines: slabs that came from one mem_alloc each, cut into blocks, given back to the arena and never to the driver.
- * Only addresses are handled here: no driver call, no lock (the caller's guards it).
+ * Device memory for baselines: slabs that came from one mem_alloc each, cut into blocks, given back to the arena and
+ * never to the driver. Only addresses are handled here: no driver call, no lock (the caller's guards it).
  */
 #ifndef CUCONST_VERDICT_VERIFY_ARENA_H
 #define CUCONST_VERDICT_VERIFY_ARENA_H
@@ -20,7 +20,10 @@ struct verify_arena {
 	uint64_t used_bytes;
 };
 
-/* Adds memory [address, address + bytes). Returns 0 or -ENOMEM. `address` and `bytes` are multiples of VERIFY_ARENA_ALIGN. */
+/*
+ * Adds memory [address, address + bytes). Returns 0 or -ENOMEM. `address` and `bytes` are multiples of
+ * VERIFY_ARENA_ALIGN.
+ */
 int verify_arena_add(struct verify_arena *arena, uint64_t address, uint64_t bytes);
 
 /* Returns a block of at least `bytes` (more than 0), NULL when no slab has room or host memory is short. */

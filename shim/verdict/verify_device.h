@@ -1,6 +1,6 @@
 /*
- * What the host and the kernels of digest.cu agree on. Plain C, no include but stdint.h: compiled by the C compiler and by nvcc.
- * A change here means a new digest.ptx (scripts/make_digest).
+ * What the host and the kernels of digest.cu agree on. Plain C, no include but stdint.h: compiled by the C compiler and
+ * by nvcc. A change here means a new digest.ptx (scripts/make_digest).
  */
 #ifndef CUCONST_VERDICT_VERIFY_DEVICE_H
 #define CUCONST_VERDICT_VERIFY_DEVICE_H
@@ -22,8 +22,9 @@
 #define VERIFY_ENTRY_SETUP "cuconst_verify_setup"
 
 /*
- * One range to look at. Chunks lie at multiples of 4096 of the address, so the first and the last one may be cut by the range's ends.
- * A snapshot's baseline has the bytes of address A at baseline + (A - (start & ~15)): equal alignment on both sides.
+ * One range to look at. Chunks lie at multiples of 4096 of the address, so the first and the last one may be cut by the
+ * range's ends. A snapshot's baseline has the bytes of address A at baseline + (A - (start & ~15)): equal alignment on
+ * both sides.
  */
 struct verify_job {
 	uint64_t start, end; /* device addresses, half-open, not empty */
@@ -49,7 +50,7 @@ struct verify_batch {
 struct verify_result {
 	uint64_t sequence;
 	uint64_t first, last; /* changed bytes lie in [first, last) */
-	uint64_t bytes;       /* snapshot: how many differ; digest: bytes of the chunks that differ; 0: nothing changed */
+	uint64_t bytes;       /* snapshot: how many differ; digest: those of the chunks that differ; 0: no change */
 	uint64_t reserved[4]; /* a cache line each, so that no two slots share one */
 };
 

@@ -249,7 +249,8 @@ static struct verify_home *home_new(CUcontext context)
 			home->free_slot[home->free_slots++] = (uint16_t)slot;
 		}
 	}
-	/* The old ring is left to the driver and to kernels that may still write there. */
+	/* The old ring is left to the driver and to kernels that may still write there; an attach that lost the race may have left a slab. */
+	verify_arena_clear(&home->arena);
 	home->results = NULL;
 	home->module = NULL;
 	home->stream = NULL;
@@ -352,6 +353,8 @@ CUresult verify_take(struct verify_baseline *baseline, bool has_stream, CUstream
 			return result;
 		stream = home->stream;
 	}
+	/* A slot is needed: those that have come back are free after this. */
+	verify_poll();
 	pthread_mutex_lock(&verify.lock);
 	struct verify_op *op = baseline->state == VERIFY_BASELINE_TAKING
 	                               ? verify_op_new(baseline, NULL, VERIFY_OP_REFRESH, stream, NULL, true)

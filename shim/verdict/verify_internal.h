@@ -1,9 +1,10 @@
 /*
  * Verification's own: shared by the verify*.c files, included by nobody else (and by its unit tests).
  *
- * One lock, verify.lock, guards everything here that is not _Atomic or said to be fixed. It is held for short, bounded work on
- * host memory: never over a driver call, `finding`, range_put() or a wait. `setup` is the other one: it lets one thread at a time make
- * a context's tables or grow its arena, is held over driver calls, and is never taken by a launch, a poll or the watcher.
+ * One lock, verify.lock, guards everything here that is not _Atomic or said to be fixed. It is held for short, bounded
+ * work on host memory: never over a driver call, `finding`, range_put() or a wait. `setup` is the other one: it lets
+ * one thread at a time make a context's tables or grow its arena, is held over driver calls, and is never taken by a
+ * launch, a poll or the watcher.
  */
 #ifndef CUCONST_VERDICT_VERIFY_INTERNAL_H
 #define CUCONST_VERDICT_VERIFY_INTERNAL_H
@@ -112,8 +113,8 @@ struct verify_baseline {
 	unsigned held;           /* ops, and a thread that takes it: memory stays until it is 0 */
 	bool released;
 	/*
-	 * In doubt: two streams wrote the baseline at the same time, or a refresh could not be issued. Then the next difference proves
-	 * nothing; the first op that had the baseline to itself ends the doubt.
+	 * In doubt: two streams wrote the baseline at the same time, or a refresh could not be issued. Then the next
+	 * difference proves nothing; the first op that had the baseline to itself ends the doubt.
 	 */
 	bool doubtful;
 	uint64_t epoch; /* how many times it became doubtful */
@@ -181,16 +182,22 @@ struct verify_box *verify_box_new(const struct verify_writer *writer);
 void verify_box_put(struct verify_box *box);
 
 /*
- * Locked. Registers an op on a READY (or TAKING) baseline, before its launch, so that other threads' ops see it. `range` gets a reference, `box` too.
- * `waited`: the caller handles it itself. NULL when all slots are taken or host memory is short.
+ * Locked. Registers an op on a READY (or TAKING) baseline, before its launch, so that other threads' ops see it.
+ * `range` gets a reference, `box` too. `waited`: the caller handles it itself. NULL when all slots are taken or host
+ * memory is short.
  */
 struct verify_op *verify_op_new(struct verify_baseline *baseline, struct range *range, enum verify_op_kind kind,
                                 CUstream stream, struct verify_box *box, bool waited);
-/* Locked. The launch did not happen, or its result will not come. Returns the range whose reference the caller gives back, unlocked. */
+/*
+ * Locked. The launch did not happen, or its result will not come. Returns the range whose reference the caller gives
+ * back, unlocked.
+ */
 struct range *verify_op_cancel(struct verify_op *op);
 /* The result is there. */
 bool verify_op_arrived(const struct verify_op *op);
-/* Unlocked. Handles an arrived op that was waited for: reports, gives its slot back. Returns whether bytes had changed. */
+/*
+ * Unlocked. Handles an arrived op that was waited for: reports, gives its slot back. Returns whether bytes had changed.
+ */
 bool verify_op_finish_waited(struct verify_op *op);
 
 /* Locked. Puts a baseline that is in no list into one; takes it out of its list, if any. */
@@ -206,13 +213,18 @@ void verify_skip(struct verify_baseline *baseline);
 void verify_doubt(struct verify_baseline *baseline);
 /* Locked. Ends a hold; frees a released baseline that nobody holds. */
 void verify_unhold(struct verify_baseline *baseline);
-/* Locked. Drops the ops of a home whose results will not come (with `all`, also those that came). Puts ranges to give back into a list of
- * up to `max`; call again until it returns less than max. */
+/*
+ * Locked. Drops the ops of a home whose results will not come (with `all`, also those that came). Puts ranges to give
+ * back into a list of up to `max`; call again until it returns less than max.
+ */
 size_t verify_drop_ops(struct verify_home *home, bool all, struct range **ret_ranges, size_t max);
 
 /* ---- verify_watch.c */
 
-/* Starts the watcher once. Signals are blocked in it. Not being able to is not an error: results then wait for the next verify_poll(). */
+/*
+ * Starts the watcher once. Signals are blocked in it. Not being able to is not an error: results then wait for the next
+ * verify_poll().
+ */
 void verify_watch_start(void);
 /* After in_flight grew: wakes the watcher if it sleeps. */
 void verify_watch_wake(void);

@@ -126,8 +126,8 @@ static void add_other(struct verify_op *op, struct verify_box *box)
 }
 
 /*
- * What is in flight on this baseline elsewhere ran before, after or during `op`: nobody knows. What has arrived was before. Of one
- * stream, an op whose launch has not returned (in another thread) may end up on either side too.
+ * What is in flight on this baseline elsewhere ran before, after or during `op`: nobody knows. What has arrived was
+ * before. Of one stream, an op whose launch has not returned (in another thread) may end up on either side too.
  */
 static void note_overlaps(struct verify_op *op)
 {
@@ -349,7 +349,10 @@ static bool settle(struct verify_op *op, struct verify_finding *ret_finding)
 	uint64_t bytes = check ? __atomic_load_n(&result->bytes, __ATOMIC_RELAXED) : 0;
 	bool found = bytes != 0;
 
-	/* Ops that overlapped this one list each other; a doubt that arose from earlier ones concerns those that had it alone. */
+	/*
+	 * Ops that overlapped this one list each other; a doubt that arose from earlier ones concerns those that had it
+	 * alone.
+	 */
 	bool inconclusive = op->inconclusive || op->suspect || (!op->overlapped && op->epoch != baseline->epoch);
 	if (op->overlapped && (!check || found))
 		verify_doubt(baseline);
@@ -407,7 +410,10 @@ bool verify_op_finish_waited(struct verify_op *op)
 	return found;
 }
 
-/* Whether an older op of the same baseline has come back too: what that one says about the baseline must be known first. */
+/*
+ * Whether an older op of the same baseline has come back too: what that one says about the baseline must be known
+ * first.
+ */
 static bool waits_for_older(const struct verify_op *op)
 {
 	for (const struct verify_op *older = op->older; older; older = older->older)

@@ -1,6 +1,6 @@
 /*
- * The watcher: handles results when no thread of the program comes by. It reads pinned host memory and calls `finding`; it never calls the
- * driver, so it cannot deadlock with it, and nothing waits for it.
+ * The watcher: handles results when no thread of the program comes by. It reads pinned host memory and calls `finding`;
+ * it never calls the driver, so it cannot deadlock with it, and nothing waits for it.
  */
 #include "shim/verdict/verify_internal.h"
 
@@ -15,7 +15,7 @@
 #define POLL_NS 100000l      /* while results come */
 #define POLL_MAX_NS 1600000l /* a long kernel is running */
 #define LINGER 20            /* polls with nothing in flight before it sleeps: spares a loop of launches the waking */
-#define STACK_BYTES (256u << 10) /* records are written from here */
+#define STACK_BYTES (1u << 20) /* records are made and written here */
 
 static void nap(long ns)
 {
@@ -23,7 +23,10 @@ static void nap(long ns)
 	nanosleep(&time, NULL);
 }
 
-/* Sleeps until verify_watch_wake(). Either the waker sees `watcher_asleep`, or we see its op: both sides store before they load. */
+/*
+ * Sleeps until verify_watch_wake(). Either the waker sees `watcher_asleep`, or we see its op: both sides store before
+ * they load.
+ */
 static void sleep_until_woken(void)
 {
 	atomic_store(&verify.watcher_asleep, 1);

@@ -1,10 +1,11 @@
 /*
- * How long the registry's operations take with 1 to 10^6 ranges, next to a binary interval tree of scattered nodes. Prints a Markdown table:
- * median and 99th percentile in ns. Every operation is timed alone at a random place, and the clock's own time is taken off. An argument
- * gives another greatest size.
+ * How long the registry's operations take with 1 to 10^6 ranges, next to a binary interval tree of scattered nodes.
+ * Prints a Markdown table: median and 99th percentile in ns. Every operation is timed alone at a random place, and
+ * the clock's own time is taken off. An argument gives another greatest size.
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,36 +202,6 @@ static uint64_t time_treap_miss(struct bench *bench)
 	return after - before;
 }
 
-/* What one load takes that depends on the one before and goes to a random line of 64 MiB: the machine's own share of a lookup. */
-static double memory_ns(void)
-{
-	enum { LINES = 1 << 20, LOADS = 1 << 20 };
-	struct line {
-		struct line *next;
-		char rest[56];
-	} *lines = pages_map(LINES * sizeof *lines), *at = lines;
-	uint64_t before;
-
-	check(lines ? 0 : -ENOMEM, "setting up");
-	/* One cycle through all lines (Sattolo's shuffle). */
-	for (size_t nth = 0; nth < LINES; nth++)
-		lines[nth].next = &lines[nth];
-	for (size_t nth = LINES - 1; nth > 0; nth--) {
-		size_t other = draw(nth);
-		struct line *swap = lines[nth].next;
-
-		lines[nth].next = lines[other].next;
-		lines[other].next = swap;
-	}
-	before = now();
-	for (size_t load = 0; load < LOADS; load++)
-		at = at->next;
-	before = now() - before;
-	expect(at == lines, "memory");
-	pages_unmap(lines, LINES * sizeof *lines);
-	return (double)before / LOADS;
-}
-
 static int by_value(const void *left, const void *right)
 {
 	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
@@ -246,6 +217,42 @@ static struct figure figure_of(uint64_t *times)
 		times[at] -= times[at] < clock_ns ? times[at] : clock_ns;
 	qsort(times, SAMPLES, sizeof *times, by_value);
 	return (struct figure){.median = times[SAMPLES / 2], .p99 = times[SAMPLES * 99 / 100]};
+}
+
+/*
+ * What one load takes that depends on the one before and goes to a random line of 64 MiB: the machine's own share
+ * of a lookup.
+ */
+static double memory_ns(void)
+{
+	enum { LINES = 1 << 20, LOADS = 16 };
+	struct line {
+		struct line *next;
+		char rest[56];
+	} *lines = pages_map(LINES * sizeof *lines), *at = lines;
+
+	check(lines ? 0 : -ENOMEM, "setting up");
+	/* One cycle through all lines (Sattolo's shuffle). */
+	for (size_t nth = 0; nth < LINES; nth++)
+		lines[nth].next = &lines[nth];
+	for (size_t nth = LINES - 1; nth > 0; nth--) {
+		size_t other = draw(nth);
+		struct line *swap = lines[nth].next;
+
+		lines[nth].next = lines[other].next;
+		lines[other].next = swap;
+	}
+	/* A few loads at a time, and the median: other programs want the processor too. */
+	for (size_t sample = 0; sample < SAMPLES; sample++) {
+		uint64_t before = now();
+
+		for (size_t load = 0; load < LOADS; load++)
+			at = at->next;
+		answer = at != NULL;
+		ns[sample] = now() - before;
+	}
+	pages_unmap(lines, LINES * sizeof *lines);
+	return (double)figure_of(ns).median / LOADS;
 }
 
 static struct figure measure(struct bench *bench, uint64_t (*operation)(struct bench *))
@@ -267,10 +274,11 @@ static void choose(uint64_t *order, uint64_t all, uint64_t many)
 }
 
 /*
- * Takes many out and puts them back in another order, so that nothing is still warm from the last operation at the same place; half of all at
- * the most, so that the size stays about what it says.
+ * Takes many out and puts them back in another order, so that nothing is still warm from the last operation at the
+ * same place; half of all at the most, so that the size stays about what it says.
  */
-static void measure_updates(struct bench *bench, void (*take)(struct bench *, uint64_t), void (*put)(struct bench *, uint64_t),
+static void measure_updates(struct bench *bench, void (*take)(struct bench *, uint64_t),
+                            void (*put)(struct bench *, uint64_t),
                             struct figure *ret_remove, struct figure *ret_insert)
 {
 	uint64_t batch = bench->many / 2 < 1 ? 1 : bench->many / 2, before;
@@ -360,6 +368,58 @@ static void run(const struct set *set, uint64_t many)
 	free(bench.order);
 }
 
+static _Atomic bool storm_on, storm_over;
+
+static void *storm(void *data)
+{
+	struct bench *bench = data;
+
+	storm_on = true;
+	for (uint64_t at = 0; !storm_over; at = (at + 1) % bench->many) {
+		take_out(bench, bench->order[at]);
+		insert(bench, bench->order[at]);
+	}
+	return NULL;
+}
+
+/*
+ * Whether it hits depends on the writer. Spread out, so that the samples see the writer in all its states, and away
+ * from its processor.
+ */
+static uint64_t time_question(struct bench *bench)
+{
+	uint64_t at = hit_at(bench), before = now();
+
+	while (now() - before < 5000)
+		;
+	before = now();
+	answer = registry_hits(bench->reg, at, at + ASKED);
+	return now() - before;
+}
+
+/* The worst that writers can do to a reader: one of them never pauses. */
+static void run_storm(const struct set *set, uint64_t many)
+{
+	struct bench bench = {.set = set, .many = many};
+	struct figure figure;
+	pthread_t writer;
+
+	fill(&bench);
+	check(-pthread_create(&writer, NULL, storm, &bench), "pthread_create");
+	while (!storm_on)
+		;
+	figure = measure(&bench, time_question);
+	printf("while another thread removes and inserts without a pause, %s, %" PRIu64 " ranges: a question takes %" PRIu64
+	       " / %" PRIu64 ", at worst %" PRIu64 "\n",
+	       set->name, many, figure.median, figure.p99, ns[SAMPLES - 1]);
+	storm_over = true;
+	pthread_join(writer, NULL);
+	registry_destroy(&bench.reg);
+	free(bench.handles);
+	free(bench.nodes);
+	free(bench.order);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct set sets[] = {
@@ -378,5 +438,7 @@ int main(int argc, char **argv)
 		for (uint64_t many = 1; many <= greatest; many *= 10)
 			run(&sets[at], many);
 	}
+	printf("\n");
+	run_storm(&sets[0], greatest < 10000 ? greatest : 10000);
 	return 0;
 }

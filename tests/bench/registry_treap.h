@@ -1,6 +1,6 @@
 /*
- * What the registry is compared with: a binary interval tree (a treap: ordered by start, heap by priority) whose nodes carry the greatest end
- * beneath them and lie wherever they were made. Single-threaded.
+ * What the registry is compared with: a binary interval tree (a treap: ordered by start, heap by priority) whose
+ * nodes carry the greatest end beneath them and lie wherever they were made. Single-threaded.
  */
 #ifndef CUCONST_TESTS_BENCH_REGISTRY_TREAP_H
 #define CUCONST_TESTS_BENCH_REGISTRY_TREAP_H

@@ -1,7 +1,8 @@
 /*
  * The kernels of digest.ptx on a real GPU against reference.c, bit for bit; then their times. Driver API only.
  *
- *   cc -std=gnu11 -O2 -I. -I$CUDA_HOME/include tests/gpu/digest_check.c tests/unit/verify/reference.c -lcuda -o digest_check
+ *   cc -std=gnu11 -O2 -I. -I$CUDA_HOME/include tests/gpu/digest_check.c tests/unit/verify/reference.c -lcuda \
+ *      -o digest_check
  *   ./digest_check [shim/verdict/digest.ptx] [correctness|times]
  *
  * Exit status: 0 all equal, 1 something differs, 77 no GPU.
@@ -217,11 +218,13 @@ static void differ(const struct subject *subject, const char *what, const char *
 {
 	failures++;
 	if (failures < 20)
-		printf("DIFFERS %s: %s, %llu bytes, start %% 4096 = %u, %s\n", step, what, (unsigned long long)subject->bytes,
-		       (unsigned)(start_of(subject) % CHUNK), subject->mode & VERIFY_DIGEST ? "digest" : "snapshot");
+		printf("DIFFERS %s: %s, %llu bytes, start %% 4096 = %u, %s\n", step, what,
+		       (unsigned long long)subject->bytes, (unsigned)(start_of(subject) % CHUNK), subject->mode & VERIFY_DIGEST ? "digest" : "snapshot");
 }
 
-/* What the device left must be what the reference leaves: result, baseline with its guards, data, and totals of zero. */
+/*
+ * What the device left must be what the reference leaves: result, baseline with its guards, data, and totals of zero.
+ */
 static void compare(struct subject *subject, const struct verify_job *job, const char *step)
 {
 	struct verify_result expected = {0};
@@ -292,7 +295,8 @@ static void batches(void)
 		for (unsigned pass = 0; pass < 3; pass++) {
 			for (uint32_t i = 0; i < count; i++) {
 				if (pass && random_number() % 2)
-					subject_write(&subject[i], random_number() % subject[i].bytes, (uint8_t)random_number());
+					subject_write(&subject[i], random_number() % subject[i].bytes,
+					              (uint8_t)random_number());
 				jobs[i] = make_job(start_of(&subject[i]), start_of(&subject[i]) + subject[i].bytes,
 				                   subject[i].baseline_device + GUARD,
 				                   subject[i].mode | (pass ? 0 : VERIFY_REFRESH), i);
@@ -311,9 +315,10 @@ static void batches(void)
 static void correctness(void)
 {
 	static const unsigned shifts[] = {0, 1, 3, 4, 7, 8, 12, 15, 16, 17, 255, 2048, 4080, 4081, 4095};
-	static const uint64_t sizes[] = {1, 2, 3, 15, 16, 17, 31, 32, 33, 100, 255, 256, 4095, 4096, 4097, 8191, 8192, 16384,
-	                                 16385, 65535, 65536};
-	static const uint64_t large[] = {65537, 69632, 100000, 1 << 20, (1 << 20) + 1, (8 << 20) - 5, (64 << 20) + 12345};
+	static const uint64_t sizes[] = {1,    2,    3,    15,   16,   17,   31,    32,    33,    100,  255,
+	                                 256,  4095, 4096, 4097, 8191, 8192, 16384, 16385, 65535, 65536};
+	static const uint64_t large[] = {65537,         69632,         100000,           1 << 20,
+	                                 (1 << 20) + 1, (8 << 20) - 5, (64 << 20) + 12345};
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
 		for (unsigned j = 0; j < sizeof(shifts) / sizeof(*shifts); j++) {
 			all_steps(sizes[i], shifts[j], 0);
@@ -379,8 +384,8 @@ static void times(void)
 		job.mode = mode;
 		double check = microseconds(job, rounds);
 		double host = host_microseconds(job, 100);
-		printf("%12llu %10s %12.2f %12.1f %14.2f %12.2f\n", (unsigned long long)bytes, mode ? "digest" : "snapshot",
-		       check, (double)bytes / check / 1e3, refresh, host);
+		printf("%12llu %10s %12.2f %12.1f %14.2f %12.2f\n", (unsigned long long)bytes,
+		       mode ? "digest" : "snapshot", check, (double)bytes / check / 1e3, refresh, host);
 	}
 	DO(cuMemFree(data));
 	DO(cuMemFree(baseline));

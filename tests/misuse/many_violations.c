@@ -9,7 +9,8 @@ int main(void)
 {
 	start();
 	struct cuconst_stats stats = {.size = sizeof stats};
-	protect(p, SIZE, "p");
+	cuconst_handle handle;
+	CHECK(cuconst_protect(p, SIZE, "p", CUCONST_NO_BASELINE, NULL, &handle)); /* the records are what is tried here */
 	for (int i = 0; i < 100000; i++)
 		CHECK(cuMemsetD8(p, (unsigned char)i, 16));
 	CHECK(cuconst_stats(&stats));

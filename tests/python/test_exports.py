@@ -305,6 +305,24 @@ def test_many_threads(exports):
     ))
 
 
+def test_fork_while_another_thread_is_inside(exports):
+    good(exports(
+        "import warnings; warnings.simplefilter('ignore')\n"  # Python warns of a fork with threads
+        "import jax, cuconst._exports, os, signal, threading\n"
+        "inside, leave = threading.Event(), threading.Event()\n"
+        "def work():\n"
+        "    with cuconst._exports.jax_arrays._lock: inside.set(); leave.wait()\n"
+        "thread = threading.Thread(target=work); thread.start(); inside.wait()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    signal.alarm(20)\n"
+        "    x = jax.ArrayImpl(4096); x.__cuda_array_interface__\n"
+        "    os._exit(10 + len(live()))\n"
+        "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 11\n"
+        "leave.set(); thread.join()\n"
+    ))
+
+
 @pytest.mark.parametrize("option", ["-I", "-E", "-S"])
 def test_python_that_loads_no_start_up_module_is_named(tool, option):
     source = "import ctypes; ctypes.CDLL(None).fake_status(1, 0, 0, 0)"

@@ -117,7 +117,7 @@ def test_library_by_option_environment_and_place(tool, tmp_path):
     copy = str(shutil.copy(SHIM, tmp_path / "libother.so"))
     assert environment(tool, "LD_PRELOAD", "--library", copy) == copy
     assert environment(tool, "LD_PRELOAD", "--library", copy, CUCONST_LIBRARY="/nowhere") == copy
-    for tool_place, library_place in [("bin", "lib"), ("bin", "lib/cuconst"), ("bin", "lib64"), ("x", "x"), ("tools", "shim/doors"), ("tools", "shim")]:
+    for tool_place, library_place in [("bin", "lib"), ("bin", "lib/cuconst"), ("bin", "lib64"), ("bin", "lib/x86_64-linux-gnu/cuconst"), ("x", "x"), ("tools", "shim/doors"), ("tools", "shim")]:
         root = tmp_path / f"{tool_place}-{library_place.replace('/', '-')}"
         (root / tool_place).mkdir(parents=True)
         (root / library_place).mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
 /*
- * What verification costs the launching thread, without the driver: a driver that does nothing but answer, and results that come at once. Prints
- * ns per verify_after() with the verify_poll() that handles it, and of an idle verify_poll(). No GPU needed.
+ * What verification costs the launching thread, without the driver: a driver that does nothing but answer, and results
+ * that come at once. Prints ns per verify_after() with the verify_poll() that handles it, and of an idle verify_poll().
+ * No GPU needed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,7 +181,7 @@ int main(void)
 	verify.watching = true; /* no watcher: the numbers are the launching thread's */
 	verify_init(&driver, finding);
 	for (unsigned i = 0; i < VERIFY_JOBS; i++)
-		if (verify_attach(4096 * (i + 1), 4096 * (i + 1) + 100, false, NULL, &ranges[i].attachment) != CUDA_SUCCESS)
+		if (verify_attach(4096 * (i + 1), 4096 * (i + 1) + 100, false, NULL, &ranges[i].attachment))
 			return 1;
 	printf("verify_poll, nothing in flight      %8.1f ns\n", median_of(idle, 0));
 	for (size_t count = 1; count <= VERIFY_JOBS; count *= 4)

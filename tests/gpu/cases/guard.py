@@ -52,6 +52,14 @@ def _sync():
     return None
 
 
+def _settle():
+    """Results of checks are in host memory after the synchronisation; waits until the watcher has written their records."""
+    said = -1
+    while cuconst.stats().violations + cuconst.stats().inconclusive != said:
+        said = cuconst.stats().violations + cuconst.stats().inconclusive
+        time.sleep(0.1)
+
+
 def _step(kind, labels, what, fn):
     raised, began = None, time.time()
     try:
@@ -60,7 +68,7 @@ def _step(kind, labels, what, fn):
         raised = type(e).__name__
     raised = raised or _sync()
     if ACTIVE:
-        time.sleep(0.01)  # the watcher's turn: results of checks are in host memory after the synchronisation
+        _settle()
     ended = time.time()
     changed = [k for k, v in _held.items() if not _same(v[0], v[1])]
     for k in changed:

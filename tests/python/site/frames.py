@@ -16,7 +16,7 @@ FRAMES = 8  # SITE_PYTHON_FRAMES
 
 def load(kind):
     lib = kind(sys.argv[1])
-    for name in ("probe", "probe_in_thread", "probe_user", "probe_library"):
+    for name in ("probe", "probe_in_thread", "probe_user", "probe_library", "probe_native"):
         getattr(lib, name).restype = ctypes.c_char_p
     lib.probe_cost.restype = ctypes.c_double
     lib.probe_start()
@@ -324,6 +324,29 @@ def library():
     assert released.probe_library().startswith(b"_ctypes."), released.probe_library()
 
 
+def deep_library():
+    """A library that calls itself more often than a site has frames: the user's own frame is still there, at the end."""
+    space = {"released": released}
+    text = "def call(n): return call(n - 1) if n else (released.probe_user(), released.probe())"
+    exec(compile(text, "/usr/lib/python3/dist-packages/lib/core.py", "exec"), space)
+    for depth in (5, 6, 7, 8, 30):
+        line = sys._getframe().f_lineno + 1
+        user, frames = space["call"](depth)
+        assert user.split(b"\x1f") == [os.fsencode(__file__), b"deep_library", b"%d" % line], user
+        assert frames.count(b"\n") <= FRAMES + 1, frames
+
+
+def native():
+    """The native stack is this library's caller down to the interpreter, not the interpreter's calls of itself."""
+    def down(n):
+        return down(n - 1) if n else released.probe_native()
+    for depth in (0, 200):
+        names = down(depth).split()
+        assert names[-1].startswith((b"libpython3", b"python3")), names
+        assert not [name for name in names[:-1] if name.startswith((b"libpython", b"python"))], names
+        assert names[0].startswith(b"libffi.") and 2 < len(names) < 16, names
+
+
 def sandboxed():
     """A seccomp filter that refuses process_vm_readv, as container run times do: addresses are asked about in another way."""
     class Instruction(ctypes.Structure):
@@ -375,7 +398,7 @@ def daemon():
 
 SCENARIOS = [nested, gil_held, gil_released, generator, method, lambda_function, executed, comprehension, several_lines, control_flow, coroutine,
              callback, finalizer, sorted_key, traced, monitored, warm, recursion, thread, threads_at_once, no_state, names, long_names, far_lines,
-             reused, user_frame, library, sandboxed, cost, at_exit, late_finalizer, daemon]
+             reused, user_frame, library, deep_library, native, sandboxed, cost, at_exit, late_finalizer, daemon]
 
 if __name__ == "__main__":
     {scenario.__name__: scenario for scenario in SCENARIOS}[sys.argv[2]]()

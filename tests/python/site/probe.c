@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "shim/report/native.h"
 #include "shim/report/site.h"
 
 #define PUBLIC __attribute__((visibility("default")))
@@ -18,6 +19,7 @@ PUBLIC void probe_call(void (*callback)(void));
 PUBLIC double probe_cost(int times);
 PUBLIC const char *probe_user(void);
 PUBLIC const char *probe_library(void);
+PUBLIC const char *probe_native(void);
 
 static void *lookup(const char *symbol)
 {
@@ -38,8 +40,8 @@ static const char *describe(const struct site *site)
 
 	text[0] = '\0';
 	for (int i = 0; i < site->python_count; i++)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s\037%s\037%d\n", site->python[i].file, site->python[i].function,
-		                         site->python[i].line);
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s\037%s\037%d\n", site->python[i].file,
+		                         site->python[i].function, site->python[i].line);
 	snprintf(text + used, sizeof(text) - used, "%s", site->python_cut ? "cut\n" : "");
 	return text;
 }
@@ -61,7 +63,8 @@ const char *probe_user(void)
 
 	site_capture_python(&site);
 	frame = site_user_frame(&site);
-	snprintf(text, sizeof(text), "%s\037%s\037%d", frame ? frame->file : "", frame ? frame->function : "", frame ? frame->line : 0);
+	snprintf(text, sizeof(text), "%s\037%s\037%d", frame ? frame->file : "", frame ? frame->function : "",
+	         frame ? frame->line : 0);
 	return text;
 }
 
@@ -71,6 +74,22 @@ const char *probe_library(void)
 
 	site_capture(&site, __builtin_return_address(0));
 	return site_library(&site);
+}
+
+/* File names of the native frames' libraries, innermost first. */
+const char *probe_native(void)
+{
+	static _Thread_local char text[8192];
+	struct native_frame frame;
+	struct site site;
+	size_t used = 0;
+
+	site_capture(&site, __builtin_return_address(0));
+	for (int i = 0; i < site.native_count; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s ",
+		                         native_resolve(site.native[i], false, &frame) ? native_base_name(frame.path)
+		                                                                       : "?");
+	return text;
 }
 
 static void *run(void *data)

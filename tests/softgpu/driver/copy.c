@@ -118,9 +118,37 @@ static bool copy_row(const struct sg_copy *copy, uint64_t to, uint64_t from)
 	return true;
 }
 
+/*
+ * A graph replays copies long after they were checked, when their memory may be gone: then it is an error here too. Memory of the device is there as
+ * long as its granules are live; other memory that is no longer known is approached with care.
+ */
+static bool recheck(struct sg_copy *copy)
+{
+	uint64_t side[2] = {copy->to, copy->from};
+	size_t pitch[2] = {copy->to_pitch, copy->from_pitch}, slice[2] = {copy->to_slice, copy->from_slice};
+	bool *pageable[2] = {&copy->to_pageable, &copy->from_pageable};
+
+	for (int i = 0; i < 2; i++) {
+		size_t reach = (copy->depth - 1) * slice[i] + (copy->height - 1) * pitch[i] + copy->width;
+		if (copy->staged != NULL && i == 1)
+			continue;
+		if (!sg_arena_holds(side[i])) {
+			sg_lock();
+			*pageable[i] = sg_place_of(side[i], reach, i == 0) != SG_PLACE_KNOWN;
+			sg_unlock();
+			continue;
+		}
+		for (size_t z = 0; z < copy->depth; z++)
+			for (size_t y = 0; y < copy->height; y++)
+				if (!sg_arena_check(side[i] + z * slice[i] + y * pitch[i], copy->width, i == 0))
+					return false;
+	}
+	return true;
+}
+
 CUresult sg_copy_run(struct sg_copy *copy)
 {
-	bool good = true;
+	bool good = copy->width == 0 || recheck(copy);
 
 	for (size_t z = 0; z < copy->depth && good && copy->width > 0; z++)
 		for (size_t y = 0; y < copy->height && good; y++) {
@@ -145,7 +173,11 @@ bool sg_copy_stage(struct sg_copy *copy)
 	in.to_pageable = false;
 	in.to_pitch = copy->width;
 	in.to_slice = copy->width * copy->height;
-	if (sg_copy_run(&in) != CUDA_SUCCESS) {
+	bool good = true;
+	for (size_t z = 0; z < in.depth && good; z++)
+		for (size_t y = 0; y < in.height && good; y++)
+			good = copy_row(&in, in.to + z * in.to_slice + y * in.to_pitch, in.from + z * in.from_slice + y * in.from_pitch);
+	if (!good) {
 		free(copy->staged);
 		copy->staged = NULL;
 		return false;

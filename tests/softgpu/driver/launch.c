@@ -137,12 +137,12 @@ CUresult sg_launch_plan(const CUlaunchConfig *config, CUfunction asked, struct s
 }
 
 /* A fault that a test did not expect is hard to find from the error code alone. SOFTGPU_QUIET=1 silences it. */
-static void report(const struct ptx_function *ptx, const struct ptx_fault *fault)
+static void report(const struct ptx_fault *fault)
 {
 	const char *quiet = getenv("SOFTGPU_QUIET");
 
 	if (quiet == NULL || strcmp(quiet, "1") != 0)
-		dprintf(STDERR_FILENO, "softgpu: kernel %s, line %d: %s\n", ptx_function_name(ptx), fault->line, fault->message);
+		dprintf(STDERR_FILENO, "softgpu: kernel fault: %s\n", fault->message);
 }
 
 CUresult sg_launch_run(const struct sg_launch *launch)
@@ -163,7 +163,7 @@ CUresult sg_launch_run(const struct sg_launch *launch)
 	};
 	enum ptx_status status = ptx_run(ptx, &run, &fault);
 	if (status != PTX_OK)
-		report(ptx, &fault);
+		report(&fault);
 	return sg_status_of(status);
 }
 

@@ -50,7 +50,7 @@ bool sg_op_clone(const struct sg_op *op, struct sg_op *ret_op)
 		}
 		break;
 	case SG_OP_KERNEL:
-		if (!clone_launch(&op->launch, &fresh.launch))
+		if (!sg_is(op->launch.function, SG_FUNCTION) || !clone_launch(&op->launch, &fresh.launch))
 			return false;
 		break;
 	case SG_OP_RECORD:
@@ -105,13 +105,15 @@ void sg_op_clear(struct sg_op *op)
 }
 
 /* In a graph: the event's point is the one it has when the graph runs. In a stream the wait was a point of the operation itself. */
-static void wait_for_event(struct sg_event *event)
+static void wait_for_event(struct sg_event *event, const struct sg_stream *stream)
 {
 	sg_lock();
 	struct sg_point point = event->point;
 	if (point.timeline != NULL)
 		point.timeline->references++;
-	sg_point_await(&point);
+	/* A point of this very stream is this launch itself, or lies before it. */
+	if (point.timeline != stream->timeline)
+		sg_point_await(&point);
 	sg_point_drop(&point);
 	sg_unlock();
 }
@@ -150,7 +152,7 @@ CUresult sg_op_run(struct sg_op *op, struct sg_stream *stream)
 		sg_event_reached(op->record.event, op->record.recording);
 		break;
 	case SG_OP_WAIT:
-		wait_for_event(op->wait.event);
+		wait_for_event(op->wait.event, stream);
 		break;
 	case SG_OP_VALUES:
 		status = sg_values_run(op->values.list, op->values.count, stream);

@@ -30,6 +30,9 @@ CUresult sg_set_run(const struct sg_set *set)
 	for (size_t y = 0; y < set->height && set->width > 0; y++) {
 		uint64_t to = set->to + y * set->pitch;
 		void *row = (void *)(uintptr_t)to;
+		/* A graph may replay a set whose memory is gone. */
+		if (sg_arena_holds(to) && !sg_arena_check(to, set->width * set->element, true))
+			return CUDA_ERROR_INVALID_VALUE;
 		if (set->element == 1)
 			memset(row, (int)(set->value & 0xff), set->width);
 		for (size_t x = 0; set->element == 2 && x < set->width; x++)

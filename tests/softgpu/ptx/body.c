@@ -68,9 +68,8 @@ static bool read_label(struct loader *loader, struct slice name, int line)
 	struct ptx_text *text = text_of(loader);
 	struct symbol *symbol;
 
-	if (text->token == TOKEN_DOT) {
-		if (!slice_is(text->word, "branchtargets"))
-			return ptx_text_fail(text, PTX_UNSUPPORTED, "directive .%.*s", SLICE(text->word));
+	/* Other directives after a label (nvcc puts .pragma "nounroll" there) belong to nobody. */
+	if (text->token == TOKEN_DOT && slice_is(text->word, "branchtargets")) {
 		ptx_text_next(text);
 		return read_branch_targets(loader, name, line);
 	}

@@ -14,7 +14,7 @@
 
 #include "tests/softgpu/softgpu.h"
 
-static unsigned checks, failures;
+static _Atomic unsigned checks, failures;
 
 static inline void check_true(bool good, const char *file, int line, const char *what)
 {

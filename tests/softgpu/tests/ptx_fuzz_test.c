@@ -140,10 +140,10 @@ Test(ptx_fuzz, cut_at_every_byte, .timeout = 240)
 
 Test(ptx_fuzz, mutate_every, .timeout = 240)
 {
-	mutate("every.ptx", 6000, 1);
+	mutate("every.ptx", 20000, 1);
 }
 
 Test(ptx_fuzz, mutate_nvcc, .timeout = 240)
 {
-	mutate("basic_90.ptx", 600, 2);
+	mutate("basic_90.ptx", 2000, 2);
 }

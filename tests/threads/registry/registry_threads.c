@@ -1,6 +1,6 @@
 /*
- * Readers against writers, as a plain program that also runs under the thread sanitizer. One argument: which scene. Exit status 0, or a
- * line on stderr that says what was wrong.
+ * Readers against writers, as a plain program that also runs under the thread sanitizer. One argument: which scene.
+ * Exit status 0, or a line on stderr that says what was wrong.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -35,10 +35,10 @@ __attribute__((format(printf, 1, 2))) static void fail(const char *format, ...)
 	_exit(1);
 }
 
-#define expect(condition)                                                                                                    \
-	do {                                                                                                                 \
-		if (!(condition))                                                                                            \
-			fail("%s:%d: %s", __FILE__, __LINE__, #condition);                                                   \
+#define expect(condition) \
+	do { \
+		if (!(condition)) \
+			fail("%s:%d: %s", __FILE__, __LINE__, #condition); \
 	} while (0)
 
 static uint64_t draw(uint64_t *state, uint64_t below)
@@ -72,8 +72,9 @@ static void race(void *(*writer)(void *), void *(*reader)(void *))
 }
 
 /*
- * Scene "snapshot". Pillars stand all the time, and around each a writer moves a curtain: it hangs the new one before it takes the
- * old one down. So at every instant a stab at a pillar finds it, and one or two curtains; anything else was never so.
+ * Scene "snapshot". Pillars stand all the time, and around each a writer moves a curtain: it hangs the new one
+ * before it takes the old one down. So at every instant a stab at a pillar finds it, and one or two curtains;
+ * anything else was never so.
  */
 #define PILLARS 512
 #define PILLAR_STRIDE 1000
@@ -169,8 +170,8 @@ static void scene_snapshot(void)
 }
 
 /*
- * Scene "references". Attachments are memory that the release hook frees: if a reader could see one after that, or if one were
- * released twice, a sanitizer or the count would tell.
+ * Scene "references". Attachments are memory that the release hook frees: if a reader could see one after that, or
+ * if one were released twice, a sanitizer or the count would tell.
  */
 #define PUBLISHED 64
 

@@ -12,7 +12,8 @@ TestSuite(effect, .timeout = 60);
 #define NO_START 111
 #define NO_END 222
 
-static void expect_overlap(struct extent extent, uint64_t start, uint64_t end, uint64_t wanted_start, uint64_t wanted_end)
+static void expect_overlap(struct extent extent, uint64_t start, uint64_t end, uint64_t wanted_start,
+                           uint64_t wanted_end)
 {
 	uint64_t from = NO_START, to = NO_END;
 
@@ -49,7 +50,8 @@ Test(effect, plain_copies)
 
 Test(effect, pitches_of_single_rows_do_not_matter)
 {
-	struct extent extent = {.address = 100, .width = 50, .pitch = UINT64_MAX, .rows = 1, .slice_pitch = UINT64_MAX, .slices = 1};
+	struct extent extent = {
+		.address = 100, .width = 50, .pitch = UINT64_MAX, .rows = 1, .slice_pitch = UINT64_MAX, .slices = 1};
 
 	expect_overlap(extent, 0, UINT64_MAX, 100, 150);
 }
@@ -78,7 +80,8 @@ Test(effect, gaps_between_slices_are_not_written)
 
 Test(effect, empty_boxes_write_nothing)
 {
-	struct extent extent = {.address = 0, .width = 10, .pitch = 10, .rows = 10, .slice_pitch = 100, .slices = 10}, empty;
+	struct extent extent = {.address = 0, .width = 10, .pitch = 10, .rows = 10, .slice_pitch = 100, .slices = 10};
+	struct extent empty;
 	uint64_t start = NO_START, end = NO_END;
 
 	for (int which = 0; which < 3; which++) {
@@ -128,7 +131,8 @@ Test(effect, bounds)
 /* Garbage dimensions come from programs, and must not keep the caller busy. */
 Test(effect, many_interleaved_slices_are_answered_at_once)
 {
-	struct extent extent = {.address = 0, .width = 1, .pitch = 3, .rows = UINT64_C(1) << 40, .slice_pitch = 7, .slices = UINT64_C(1) << 40};
+	const uint64_t many = UINT64_C(1) << 40;
+	struct extent extent = {.address = 0, .width = 1, .pitch = 3, .rows = many, .slice_pitch = 7, .slices = many};
 
 	for (int round = 0; round < 100; round++)
 		cr_assert(extent_overlaps(&extent, UINT64_C(1) << 41, (UINT64_C(1) << 41) + 100, NULL, NULL));
@@ -179,8 +183,9 @@ Test(effect, as_the_bytes_say)
 		if (hit != (last > 0) || (hit && (from != first || to != last))) {
 			char box[256];
 
-			snprintf(box, sizeof box, "box %lu width %lu, %lu rows by %lu, %lu slices by %lu; range %lu-%lu", extent.address,
-			         extent.width, extent.rows, extent.pitch, extent.slices, extent.slice_pitch, start, end);
+			snprintf(box, sizeof box, "box %lu width %lu, %lu rows by %lu, %lu slices by %lu; range %lu-%lu",
+			         extent.address, extent.width, extent.rows, extent.pitch, extent.slices, extent.slice_pitch,
+			         start, end);
 			cr_assert(false, "%s: got %d %lu-%lu, bytes say %lu-%lu", box, hit, from, to, first, last);
 		}
 		overlapping += hit;

@@ -148,7 +148,8 @@ Test(registry, ends_of_the_address_space)
 Test(registry, nested_overlapping_and_identical_ranges)
 {
 	struct registry *reg = make();
-	registry_handle known[] = {add(reg, 0, 1000), add(reg, 100, 200), add(reg, 100, 200), add(reg, 150, 300), add(reg, 999, 2000)};
+	registry_handle known[] = {add(reg, 0, 1000), add(reg, 100, 200), add(reg, 100, 200), add(reg, 150, 300),
+	                           add(reg, 999, 2000)};
 
 	cr_assert(eq(str, hits(reg, 150, 151, known, 5), "0123"));
 	cr_assert(eq(str, hits(reg, 250, 260, known, 5), "03"));
@@ -260,7 +261,8 @@ Test(registry, everything_is_copied)
 Test(registry, nearest)
 {
 	struct registry *reg = make();
-	registry_handle low = add(reg, 100, 200), inner = add(reg, 120, 130), high = add(reg, 300, 400), twin = add(reg, 300, 350);
+	registry_handle low = add(reg, 100, 200), inner = add(reg, 120, 130);
+	registry_handle high = add(reg, 300, 400), twin = add(reg, 300, 350);
 	static const struct {
 		uint64_t address, distance;
 		int which;

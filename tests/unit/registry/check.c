@@ -48,7 +48,8 @@ static const char *check_node(const struct node *node, unsigned level, bool root
 			if (below.high != end)
 				return "greatest end of an inner entry";
 		} else {
-			if (seen->many > 0 && (start < seen->last_start || (start == seen->last_start && handle <= seen->last_handle)))
+			if (seen->many > 0 &&
+			    (start < seen->last_start || (start == seen->last_start && handle <= seen->last_handle)))
 				return "order";
 			below.last_start = start;
 			below.last_handle = handle;

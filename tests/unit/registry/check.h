@@ -4,7 +4,10 @@
 
 #include "registry/registry.h"
 
-/* NULL, or which promise is broken: order, least starts, greatest ends, fill, padding, depth, number of ranges, bounds. */
+/*
+ * NULL, or which promise is broken: order, least starts, greatest ends, fill, padding, depth, number of ranges,
+ * bounds.
+ */
 const char *check_registry(const struct registry *reg);
 
 /* Levels above the leaves. */

@@ -1,4 +1,7 @@
-/* Parts of the registry that registry.h does not show: slots and their generations, readers that queue up, lock ranks. */
+/*
+ * Parts of the registry that registry.h does not show: slots and their generations, readers that queue up, lock
+ * ranks.
+ */
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <errno.h>
@@ -92,7 +95,10 @@ static void *ask(void *data)
 	return NULL;
 }
 
-/* A writer that is held up in the middle of its work: readers give up trying, wait for it, and then get their answer. */
+/*
+ * A writer that is held up in the middle of its work: readers give up trying, wait for it, and then get their
+ * answer.
+ */
 Test(registry_inside, disturbed_readers_queue_up_behind_the_writer)
 {
 	const struct registry_spec spec = {.start = 10, .end = 20};

@@ -1,4 +1,7 @@
-/* The N-th request for memory fails: -ENOMEM, and everything as it was. The build wraps what the registry gets memory from. */
+/*
+ * The N-th request for memory fails: -ENOMEM, and everything as it was. The build wraps what the registry gets
+ * memory from.
+ */
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <errno.h>

@@ -1,6 +1,7 @@
 /*
- * Random operations, each answer compared with that of a naive array of intervals. Built twice: with the product's nodes and with nodes of
- * four entries, whose trees are deep. CUCONST_TEST_SEED picks the sequence; a failure prints it.
+ * Random operations, each answer compared with that of a naive array of intervals. Built twice: with the product's
+ * nodes and with nodes of four entries, whose trees are deep. CUCONST_TEST_SEED picks the sequence; a failure
+ * prints it.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -31,11 +32,11 @@ static struct {
 	int attachments, released;
 } model;
 
-#define expect(condition)                                                                                                    \
-	do {                                                                                                                 \
-		if (!(condition))                                                                                            \
-			cr_assert_fail("%s; CUCONST_TEST_SEED=%llu, operation %u, %zu ranges", #condition,                         \
-			         (unsigned long long)model.seed, model.operation, model.many);                               \
+#define expect(condition) \
+	do { \
+		if (!(condition)) \
+			cr_assert_fail("%s; CUCONST_TEST_SEED=%llu, operation %u, %zu ranges", #condition, \
+			         (unsigned long long)model.seed, model.operation, model.many); \
 	} while (0)
 
 /* xorshift64*: the same sequence everywhere. */

@@ -13,11 +13,14 @@ static struct range sample_range = {
 };
 
 static struct site sample_site = {
-	.python = {{"/opt/lib/python3.11/site-packages/lib.py", "inner", 3}, {"train.py", "step", 12}, {"train.py", "<module>", 40}},
+	.python = {{"/opt/lib/python3.11/site-packages/lib.py", "inner", 3},
+                   {"train.py", "step", 12},
+                   {"train.py", "<module>", 40}},
 	.python_count = 3,
 };
 
-static struct report_kernel sample_kernel = {.name = "fill5", .argument = 0, .offset = 0, .value = 0x7f0000000a00, .api = "cuLaunchKernel"};
+static struct report_kernel sample_kernel = {
+	.name = "fill5", .argument = 0, .offset = 0, .value = 0x7f0000000a00, .api = "cuLaunchKernel"};
 
 static inline struct report_event sample_launch(void)
 {

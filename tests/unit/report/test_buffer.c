@@ -70,14 +70,21 @@ Test(buffer, json_escapes)
 	cr_assert_str_eq(json("a\"b\\c", 10), "\"a\\\"b\\\\c\"");
 	cr_assert_str_eq(json("\b\f\n\r\t", 10), "\"\\b\\f\\n\\r\\t\"");
 	cr_assert_str_eq(json("\001\037\177", 10), "\"\\u0001\\u001f\\u007f\"");
-	cr_assert_str_eq(json("Gr\xc3\xb6\xc3\x9f" "e \xe2\x82\xac \xf0\x9f\x98\x80", 99), "\"Gr\xc3\xb6\xc3\x9f" "e \xe2\x82\xac \xf0\x9f\x98\x80\"");
+	cr_assert_str_eq(json("Gr\xc3\xb6\xc3\x9f"
+	                      "e \xe2\x82\xac \xf0\x9f\x98\x80",
+	                      99),
+	                 "\"Gr\xc3\xb6\xc3\x9f"
+	                 "e \xe2\x82\xac \xf0\x9f\x98\x80\"");
 }
 
 #define FFFD "\xef\xbf\xbd"
 
 Test(buffer, json_replaces_what_is_not_utf8)
 {
-	cr_assert_str_eq(json("a\xff" "b", 10), "\"a" FFFD "b\"");
+	cr_assert_str_eq(json("a\xff"
+	                      "b",
+	                      10),
+	                 "\"a" FFFD "b\"");
 	cr_assert_str_eq(json("\xc3", 10), "\"" FFFD "\"", "cut by the end of the text");
 	cr_assert_str_eq(json("\xe2\x82", 10), "\"" FFFD FFFD "\"");
 	cr_assert_str_eq(json("\xf0\x9f\x98", 10), "\"" FFFD FFFD FFFD "\"");
@@ -92,13 +99,19 @@ Test(buffer, json_is_cut_at_characters)
 {
 	cr_assert_str_eq(json("abcdef", 6), "\"abcdef\"");
 	cr_assert_str_eq(json("abcdef", 5), "\"abcde...\"");
-	cr_assert_str_eq(json("a\xe2\x82\xac" "b", 2), "\"a\xe2\x82\xac...\"");
+	cr_assert_str_eq(json("a\xe2\x82\xac"
+	                      "b",
+	                      2),
+	                 "\"a\xe2\x82\xac...\"");
 }
 
 Test(buffer, plain_cannot_drive_a_terminal)
 {
 	cr_assert_str_eq(plain("x\033[2J\n\177y", 20), "x?[2J??y");
-	cr_assert_str_eq(plain("\xc2\x9b" "31m", 20), "?31m");
+	cr_assert_str_eq(plain("\xc2\x9b"
+	                       "31m",
+	                       20),
+	                 "?31m");
 	cr_assert_str_eq(plain("\xc3\xb6\xff", 20), "\xc3\xb6?");
 	cr_assert_str_eq(plain("abcdef", 3), "abc...");
 	cr_assert_str_eq(plain(NULL, 3), "");

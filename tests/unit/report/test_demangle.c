@@ -19,8 +19,9 @@ Test(demangle, short_names)
 	cr_assert_str_eq(brief("_ZN2at6native4fillEPf"), "at::native::fill");
 	cr_assert_str_eq(brief("_ZNK3Foo3barEv"), "Foo::bar");
 	cr_assert_str_eq(brief("_ZN12_GLOBAL__N_16kernelEPi"), "(anonymous namespace)::kernel");
-	cr_assert_str_eq(brief("_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_"),
-			 "at::native::vectorized_elementwise_kernel");
+	cr_assert_str_eq(
+		brief("_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_"),
+		"at::native::vectorized_elementwise_kernel");
 	cr_assert_str_eq(brief("_Z4copyIfEvPT_S1_i"), "copy");
 	cr_assert_str_eq(brief("_ZN3FooIiN3BarILb1EEEE3runEv"), "Foo::run", "arguments in the middle are skipped");
 	cr_assert_str_eq(brief("_ZN3FooIL4Kind3EE3runEv"), "Foo::run", "a literal of a named type");
@@ -30,7 +31,9 @@ Test(demangle, short_names)
 
 Test(demangle, what_is_not_mangled)
 {
-	const char *const names[] = {NULL, "", "fill5", "_Z", "_ZN", "_Z5abc", "_Z999999999999x", "_ZTV3Foo", "_ZZ4mainENKUlvE_clEv", "_ZN3Foo", "_Z0"};
+	const char *const names[] = {
+		NULL,      "",   "fill5", "_Z", "_ZN", "_Z5abc", "_Z999999999999x", "_ZTV3Foo", "_ZZ4mainENKUlvE_clEv",
+		"_ZN3Foo", "_Z0"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		cr_assert_null(brief(names[i]), "%s", names[i]);

@@ -43,9 +43,10 @@ Test(options, defaults)
 
 Test(options, every_option_is_set)
 {
-	struct options opt = parse("enabled=0:mode=strict:log=a/%h.%p.%r.%t%%.jsonl:text=no:exitcode=7:abort_on_error=yes:suppressions=s.txt:"
-				   "site_limit=0:wait=15:exit_wait=0:verify=false:names=0:color=true:help=1",
-				   0);
+	struct options opt = parse(
+		"enabled=0:mode=strict:log=a/%h.%p.%r.%t%%.jsonl:text=no:exitcode=7:abort_on_error=yes:suppressions=s.txt:"
+		"site_limit=0:wait=15:exit_wait=0:verify=false:names=0:color=true:help=1",
+		0);
 
 	cr_assert(!opt.enabled && !opt.text && opt.abort_on_error && !opt.verify && !opt.names && opt.color && opt.help);
 	cr_assert_eq(opt.mode, MODE_STRICT);
@@ -141,8 +142,9 @@ Test(options, without_a_place_to_complain)
 /* Each option that the parser takes is in the help, and each line of the help is an option that the parser takes with the default shown there. */
 Test(options, help_lists_exactly_what_is_parsed)
 {
-	static const char *const names[] = {"enabled", "mode",  "log",       "text",   "exitcode", "abort_on_error", "suppressions", "site_limit",
-					    "wait",    "exit_wait", "verify", "names", "color",    "help"};
+	static const char *const names[] = {"enabled",        "mode",         "log",        "text", "exitcode",
+	                                    "abort_on_error", "suppressions", "site_limit", "wait", "exit_wait",
+	                                    "verify",         "names",        "color",      "help"};
 	char *help = strdup(options_help()), *save, *line;
 	size_t found = 0;
 

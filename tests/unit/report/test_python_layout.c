@@ -12,7 +12,10 @@ static int line(const char *table, size_t size, int64_t at)
 Test(python_layout, lines_of_311)
 {
 	/* one instruction on line 10 (short form); two on 11 (code 11); one on 10 - 3 (long form, svarint 7 = -3); one without a line */
-	static const char table[] = "\x80\x11" "\xd9\x01\x02" "\xf0\x07\x01\x01\x01" "\xf8";
+	static const char table[] = "\x80\x11"
+				    "\xd9\x01\x02"
+				    "\xf0\x07\x01\x01\x01"
+				    "\xf8";
 	size_t size = sizeof(table) - 1;
 
 	cr_assert_eq(line(table, size, -2), 10, "not begun yet");
@@ -51,7 +54,8 @@ Test(python_layout, random_tables)
 			python_line(PYTHON_LINES_311, bytes, size, 10, at);
 			python_line(PYTHON_LINES_310, bytes, size, 10, at);
 		}
-		cr_assert_eq(python_line(PYTHON_LINES_311, bytes, size, 10, 1 << 20), 0, "beyond the table there is no line");
+		cr_assert_eq(python_line(PYTHON_LINES_311, bytes, size, 10, 1 << 20), 0,
+		             "beyond the table there is no line");
 		free(bytes);
 	}
 }

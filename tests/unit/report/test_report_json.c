@@ -47,7 +47,8 @@ static void has(const char *text, const char *part)
 Test(report_json, every_field)
 {
 	struct report_event event = sample_launch();
-	struct report_kernel kernel = {.name = "_Z5fill5Pii", .argument = 1, .offset = 8, .value = 0xdead0, .api = "cuLaunchKernelEx"};
+	struct report_kernel kernel = {
+		.name = "_Z5fill5Pii", .argument = 1, .offset = 8, .value = 0xdead0, .api = "cuLaunchKernelEx"};
 	struct report_kernel candidate = {.name = NULL, .argument = -1, .site = sample_site};
 	const char *text;
 	char expected[256];
@@ -70,19 +71,24 @@ Test(report_json, every_field)
 	cr_assert_eq(errno, 77);
 	text = log_text(1);
 	cr_assert_eq(strncmp(text, "{\"schema\":1,\"seq\":1,\"time\":\"20", 29), 0);
-	snprintf(expected, sizeof(expected), "\"pid\":%d,\"tid\":%d,\"rank\":3,\"mode\":\"strict\",\"kind\":\"violation\"", getpid(), gettid());
+	snprintf(expected, sizeof(expected),
+	         "\"pid\":%d,\"tid\":%d,\"rank\":3,\"mode\":\"strict\",\"kind\":\"violation\"", getpid(), gettid());
 	has(text, expected);
-	has(text, "\"evidence\":\"changed\",\"action\":\"stopped\",\"api\":\"cuLaunchKernel\",\"outer_api\":\"cufftExecC2C\",\"outer_note\":\"idata=odata\"");
+	has(text,
+	    "\"evidence\":\"changed\",\"action\":\"stopped\",\"api\":\"cuLaunchKernel\",\"outer_api\":\"cufftExecC2C\",\"outer_note\":\"idata=odata\"");
 	has(text, "\"kernel\":{\"name\":\"_Z5fill5Pii\",\"demangled\":\"fill5");
 	has(text, "\"argument\":1,\"offset\":8,\"value\":\"0xdead0\",\"api\":\"cuLaunchKernelEx\"}");
 	has(text, "\"written\":{\"start\":\"0x7f0000000a00\",\"end\":\"0x7f0000001a00\",\"bytes\":4096,\"exact\":true}");
-	has(text, "\"range\":{\"label\":\"x\",\"start\":\"0x7f0000000a00\",\"end\":\"0x7f0000001a00\",\"bytes\":4096,\"device\":2,\"handle\":17,"
-		  "\"site\":{\"file\":\"train.py\",\"function\":\"main\",\"line\":5}}");
-	has(text, "\"stream\":\"0x77\",\"graph\":\"0x88\",\"graph_node\":\"kernel\",\"library\":\"?\",\"unverified_launches\":4,\"result\":800");
+	has(text,
+	    "\"range\":{\"label\":\"x\",\"start\":\"0x7f0000000a00\",\"end\":\"0x7f0000001a00\",\"bytes\":4096,\"device\":2,\"handle\":17,"
+	    "\"site\":{\"file\":\"train.py\",\"function\":\"main\",\"line\":5}}");
+	has(text,
+	    "\"stream\":\"0x77\",\"graph\":\"0x88\",\"graph_node\":\"kernel\",\"library\":\"?\",\"unverified_launches\":4,\"result\":800");
 	has(text, "\"python\":[{\"file\":\"/opt/lib/python3.11/site-packages/lib.py\",\"function\":\"inner\",\"line\":3},"
-		  "{\"file\":\"train.py\",\"function\":\"step\",\"line\":12},");
-	has(text, "\"native\":[],\"candidates\":[{\"name\":null,\"demangled\":null,\"argument\":null,\"offset\":0,\"value\":\"0x0\",\"api\":null,"
-		  "\"site\":{\"file\":\"train.py\",\"function\":\"step\",\"line\":12}}],\"cut\":false}\n");
+	          "{\"file\":\"train.py\",\"function\":\"step\",\"line\":12},");
+	has(text,
+	    "\"native\":[],\"candidates\":[{\"name\":null,\"demangled\":null,\"argument\":null,\"offset\":0,\"value\":\"0x0\",\"api\":null,"
+	    "\"site\":{\"file\":\"train.py\",\"function\":\"step\",\"line\":12}}],\"cut\":false}\n");
 }
 
 Test(report_json, what_does_not_apply_is_null)
@@ -94,9 +100,10 @@ Test(report_json, what_does_not_apply_is_null)
 	unsetenv("RANK");
 	cr_assert(report_emit(&event));
 	text = log_text(1);
-	has(text, "\"rank\":null,\"mode\":\"log\",\"kind\":\"ended\",\"evidence\":null,\"action\":\"none\",\"api\":null,\"outer_api\":null,\"outer_note\":null,"
-		  "\"kernel\":null,\"written\":null,\"range\":null,\"stream\":\"0x0\",\"graph\":null,\"graph_node\":null,\"library\":null,"
-		  "\"unverified_launches\":0,\"result\":0,\"python\":[],\"native\":[],\"candidates\":[],\"cut\":false}\n");
+	has(text,
+	    "\"rank\":null,\"mode\":\"log\",\"kind\":\"ended\",\"evidence\":null,\"action\":\"none\",\"api\":null,\"outer_api\":null,\"outer_note\":null,"
+	    "\"kernel\":null,\"written\":null,\"range\":null,\"stream\":\"0x0\",\"graph\":null,\"graph_node\":null,\"library\":null,"
+	    "\"unverified_launches\":0,\"result\":0,\"python\":[],\"native\":[],\"candidates\":[],\"cut\":false}\n");
 }
 
 /* The time is checked against the C library's calendar. */
@@ -142,7 +149,8 @@ Test(report_json, longest_record)
 	static struct report_kernel candidates[64];
 	struct report_event event = sample_launch();
 	struct report_kernel kernel = {.name = bad, .api = bad, .argument = 1};
-	struct range range = {.start = 1, .end = UINT64_MAX, .handle = UINT64_MAX, .label = bad, .site = {bad, bad, INT32_MAX}};
+	struct range range = {
+		.start = 1, .end = UINT64_MAX, .handle = UINT64_MAX, .label = bad, .site = {bad, bad, INT32_MAX}};
 	struct site site = {.python_count = SITE_PYTHON_FRAMES, .python_cut = true};
 
 	memset(bad, 1, sizeof(bad) - 1);
@@ -234,8 +242,9 @@ Test(report_json, what_was_folded_since_the_last_mention_comes_at_the_end)
 	report_close(&summary);
 	report_close(&summary);
 	log_text(12);
-	has(slurp(log_path), "\"kind\":\"folded\",\"of\":\"violation\",\"action\":\"logged\",\"api\":\"cuMemcpyDtoD_v2\",\"outer_api\":null,\"kernel\":null,"
-			     "\"label\":\"x\",\"handle\":17,\"site\":{\"file\":\"train.py\",\"function\":\"step\",\"line\":12},\"count\":15,\"folded\":5}\n");
+	has(slurp(log_path),
+	    "\"kind\":\"folded\",\"of\":\"violation\",\"action\":\"logged\",\"api\":\"cuMemcpyDtoD_v2\",\"outer_api\":null,\"kernel\":null,"
+	    "\"label\":\"x\",\"handle\":17,\"site\":{\"file\":\"train.py\",\"function\":\"step\",\"line\":12},\"count\":15,\"folded\":5}\n");
 	has(slurp(log_path), "\"not_seen\":\"a \\\"library\\\"\"}\n");
 	cr_assert_eq(count_text(slurp(text_path), "cuconst: summary: "), 1);
 }
@@ -287,7 +296,8 @@ Test(report_json, suppressed)
 	cr_assert_eq(suppress_count(), 1);
 	cr_assert_eq(status_page()->violations, 0);
 	log_text(0);
-	cr_assert_str_eq(slurp(text_path), "cuconst: suppressions: /tmp/cuconst-report-suppressions:2: needs kind:glob, not \"nonsense\"\n");
+	cr_assert_str_eq(slurp(text_path),
+	                 "cuconst: suppressions: /tmp/cuconst-report-suppressions:2: needs kind:glob, not \"nonsense\"\n");
 	unlink(path);
 }
 
@@ -297,7 +307,9 @@ Test(report_json, missing_suppressions_are_said)
 
 	set_up("suppressions=/nonexistent/s:text=0");
 	cr_assert(report_emit(&event));
-	cr_assert_str_eq(slurp(text_path), "cuconst: suppressions /nonexistent/s cannot be read (No such file or directory): nothing is suppressed\n");
+	cr_assert_str_eq(
+		slurp(text_path),
+		"cuconst: suppressions /nonexistent/s cannot be read (No such file or directory): nothing is suppressed\n");
 }
 
 Test(report_json, missing_folder_goes_on_on_stderr)
@@ -308,8 +320,10 @@ Test(report_json, missing_folder_goes_on_on_stderr)
 	cr_assert(report_emit(&event));
 	cr_assert(report_emit(&event));
 	cr_assert_eq(strncmp(slurp(text_path),
-			     "cuconst: log /nonexistent/a.jsonl cannot be opened (No such file or directory): records go to stderr only\n"
-			     "cuconst: violation: ", 123), 0);
+	                     "cuconst: log /nonexistent/a.jsonl cannot be opened (No such file or directory): records go to stderr only\n"
+	                     "cuconst: violation: ",
+	                     123),
+	             0);
 	cr_assert_eq(count_text(slurp(text_path), "cannot be opened"), 1);
 	cr_assert_eq(count_text(slurp(text_path), "cuconst: violation: "), 2);
 }
@@ -323,7 +337,8 @@ Test(report_json, full_disk_is_said_at_the_end)
 	cr_assert(report_emit(&event));
 	cr_assert(report_emit(&event));
 	report_close(&summary);
-	cr_assert_not_null(strstr(slurp(text_path), "; 3 records lost by the log (No space left on device)\n"), "the summary is lost too: %s", slurp(text_path));
+	cr_assert_not_null(strstr(slurp(text_path), "; 3 records lost by the log (No space left on device)\n"),
+	                   "the summary is lost too: %s", slurp(text_path));
 }
 
 Test(report_json, no_text)

@@ -26,12 +26,13 @@ Test(report_text, kernel)
 {
 	struct report_event event = sample_launch();
 
-	cr_assert_str_eq(text(&event),
-			 "cuconst: violation: kernel fill5 (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only \"x\"\n"
-			 "  at   train.py:12 in step\n"
-			 "  into \"x\" [0x7f0000000a00, 0x7f0000001a00) 4096 bytes on device 0, protected at train.py:5 in main; "
-			 "changed bytes 0..4095 (exact)\n"
-			 "  by   library ?; action: logged (mode log)\n");
+	cr_assert_str_eq(
+		text(&event),
+		"cuconst: violation: kernel fill5 (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only \"x\"\n"
+		"  at   train.py:12 in step\n"
+		"  into \"x\" [0x7f0000000a00, 0x7f0000001a00) 4096 bytes on device 0, protected at train.py:5 in main; "
+		"changed bytes 0..4095 (exact)\n"
+		"  by   library ?; action: logged (mode log)\n");
 }
 
 Test(report_text, copy)
@@ -41,11 +42,12 @@ Test(report_text, copy)
 	event.written_start += 64;
 	event.written_end += 64;
 	event.device = -1;
-	cr_assert_str_eq(text(&event),
-			 "cuconst: violation: cuMemcpyDtoD_v2 wrote 64 bytes of read-only \"x\"\n"
-			 "  at   train.py:12 in step\n"
-			 "  into \"x\" [0x7f0000000a00, 0x7f0000001a00) 4096 bytes, protected at train.py:5 in main; written bytes 64..127 (exact)\n"
-			 "  by   library ?; action: logged (mode log)\n");
+	cr_assert_str_eq(
+		text(&event),
+		"cuconst: violation: cuMemcpyDtoD_v2 wrote 64 bytes of read-only \"x\"\n"
+		"  at   train.py:12 in step\n"
+		"  into \"x\" [0x7f0000000a00, 0x7f0000001a00) 4096 bytes, protected at train.py:5 in main; written bytes 64..127 (exact)\n"
+		"  by   library ?; action: logged (mode log)\n");
 }
 
 Test(report_text, mode_is_named)
@@ -54,12 +56,13 @@ Test(report_text, mode_is_named)
 
 	setenv("CUCONST_OPTIONS", "mode=deny", 1);
 	event.action = ACTION_DENIED;
-	cr_assert_str_eq(text(&event),
-			 "cuconst: denied: cuMemcpyDtoD_v2 would write 64 bytes of read-only \"x\"\n"
-			 "  at   train.py:12 in step\n"
-			 "  into \"x\" [0x7f0000000a00, 0x7f0000001a00) 4096 bytes on device 0, protected at train.py:5 in main; "
-			 "kept bytes 0..63 (exact)\n"
-			 "  by   library ?; action: denied (mode deny)\n");
+	cr_assert_str_eq(
+		text(&event),
+		"cuconst: denied: cuMemcpyDtoD_v2 would write 64 bytes of read-only \"x\"\n"
+		"  at   train.py:12 in step\n"
+		"  into \"x\" [0x7f0000000a00, 0x7f0000001a00) 4096 bytes on device 0, protected at train.py:5 in main; "
+		"kept bytes 0..63 (exact)\n"
+		"  by   library ?; action: denied (mode deny)\n");
 }
 
 Test(report_text, first_words)
@@ -75,7 +78,8 @@ Test(report_text, first_words)
 	event.kind = REPORT_INCONCLUSIVE;
 	event.action = ACTION_LOGGED;
 	event.written_exact = false;
-	cr_assert_str_eq(first_line(&event), "cuconst: inconclusive: cuMemcpyDtoD_v2 may have written up to 64 bytes of read-only \"x\"");
+	cr_assert_str_eq(first_line(&event),
+	                 "cuconst: inconclusive: cuMemcpyDtoD_v2 may have written up to 64 bytes of read-only \"x\"");
 	event.kind = REPORT_FREED;
 	event.action = ACTION_NONE;
 	event.api = "cuMemFree_v2";
@@ -83,7 +87,8 @@ Test(report_text, first_words)
 	cr_assert_str_eq(first_line(&event), "cuconst: freed: cuMemFree_v2 freed read-only \"x\"");
 	event.kind = REPORT_ENDED;
 	event.api = "cuCtxDestroy_v2";
-	cr_assert_str_eq(first_line(&event), "cuconst: ended: cuCtxDestroy_v2 ended the protection of read-only \"x\" unchecked");
+	cr_assert_str_eq(first_line(&event),
+	                 "cuconst: ended: cuCtxDestroy_v2 ended the protection of read-only \"x\" unchecked");
 }
 
 Test(report_text, changes_that_a_check_found)
@@ -92,13 +97,17 @@ Test(report_text, changes_that_a_check_found)
 
 	event.evidence = EVIDENCE_CHANGED;
 	event.api = "cuconst_unprotect";
-	cr_assert_str_eq(first_line(&event),
-			 "cuconst: violation: an unknown writer wrote 64 bytes of read-only \"x\", found by cuconst_unprotect");
+	cr_assert_str_eq(
+		first_line(&event),
+		"cuconst: violation: an unknown writer wrote 64 bytes of read-only \"x\", found by cuconst_unprotect");
 	event.action = ACTION_STOPPED;
-	cr_assert_str_eq(first_line(&event), "cuconst: stopped: an unknown writer wrote 64 bytes of read-only \"x\", found by cuconst_unprotect");
+	cr_assert_str_eq(
+		first_line(&event),
+		"cuconst: stopped: an unknown writer wrote 64 bytes of read-only \"x\", found by cuconst_unprotect");
 	event.kernel = &sample_kernel;
-	cr_assert_str_eq(first_line(&event),
-			 "cuconst: stopped: kernel fill5 (cuconst_unprotect, argument 0) wrote 64 bytes of read-only \"x\"");
+	cr_assert_str_eq(
+		first_line(&event),
+		"cuconst: stopped: kernel fill5 (cuconst_unprotect, argument 0) wrote 64 bytes of read-only \"x\"");
 }
 
 Test(report_text, library_calls_come_first)
@@ -107,12 +116,14 @@ Test(report_text, library_calls_come_first)
 
 	event.outer_api = "cufftExecC2C";
 	event.outer_note = "idata=odata";
-	cr_assert_str_eq(first_line(&event), "cuconst: violation: cufftExecC2C(idata=odata) (kernel fill5, cuLaunchKernel, argument 0) wrote "
-					     "4096 bytes of read-only \"x\"");
+	cr_assert_str_eq(first_line(&event),
+	                 "cuconst: violation: cufftExecC2C(idata=odata) (kernel fill5, cuLaunchKernel, argument 0) wrote "
+	                 "4096 bytes of read-only \"x\"");
 	event = sample_copy();
 	event.outer_api = "cudaMemcpy";
 	event.api = "cuMemcpyHtoD_v2";
-	cr_assert_str_eq(first_line(&event), "cuconst: violation: cudaMemcpy (cuMemcpyHtoD_v2) wrote 64 bytes of read-only \"x\"");
+	cr_assert_str_eq(first_line(&event),
+	                 "cuconst: violation: cudaMemcpy (cuMemcpyHtoD_v2) wrote 64 bytes of read-only \"x\"");
 }
 
 Test(report_text, graphs)
@@ -123,10 +134,13 @@ Test(report_text, graphs)
 	event.evidence = EVIDENCE_CHANGED;
 	cr_assert_str_eq(first_line(&event), "cuconst: violation: cuGraphLaunch wrote 64 bytes of read-only \"x\"");
 	event.graph_node = "memset";
-	cr_assert_str_eq(first_line(&event), "cuconst: violation: cuGraphLaunch (memset node) wrote 64 bytes of read-only \"x\"");
+	cr_assert_str_eq(first_line(&event),
+	                 "cuconst: violation: cuGraphLaunch (memset node) wrote 64 bytes of read-only \"x\"");
 	event.kernel = &sample_kernel;
 	event.graph_node = "kernel";
-	cr_assert_str_eq(first_line(&event), "cuconst: violation: kernel fill5 (cuGraphLaunch, argument 0, kernel node) wrote 64 bytes of read-only \"x\"");
+	cr_assert_str_eq(
+		first_line(&event),
+		"cuconst: violation: kernel fill5 (cuGraphLaunch, argument 0, kernel node) wrote 64 bytes of read-only \"x\"");
 }
 
 Test(report_text, what_is_unknown)
@@ -141,13 +155,14 @@ Test(report_text, what_is_unknown)
 	event.written_bytes = event.written_start = event.written_end = 0;
 	event.site = NULL;
 	cr_assert_str_eq(text(&event), "cuconst: violation: an unknown kernel (cuLaunchKernelEx) wrote read-only memory\n"
-				       "  at   unknown place\n"
-				       "  into [0x10, 0x11) 1 byte on device 0\n"
-				       "  by   library ?; action: logged (mode log)\n");
+	                               "  at   unknown place\n"
+	                               "  into [0x10, 0x11) 1 byte on device 0\n"
+	                               "  by   library ?; action: logged (mode log)\n");
 	event.range = NULL;
 	event.written_bytes = 1;
 	event.written_exact = true;
-	cr_assert_str_eq(first_line(&event), "cuconst: violation: an unknown kernel (cuLaunchKernelEx) wrote 1 byte of read-only memory");
+	cr_assert_str_eq(first_line(&event),
+	                 "cuconst: violation: an unknown kernel (cuLaunchKernelEx) wrote 1 byte of read-only memory");
 }
 
 Test(report_text, kernel_names_are_short)
@@ -157,8 +172,10 @@ Test(report_text, kernel_names_are_short)
 
 	event.kernel = &kernel;
 	kernel.name = "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_";
-	cr_assert_str_eq(first_line(&event), "cuconst: violation: kernel at::native::vectorized_elementwise_kernel (cuLaunchKernel, argument 0) wrote "
-					     "4096 bytes of read-only \"x\"");
+	cr_assert_str_eq(
+		first_line(&event),
+		"cuconst: violation: kernel at::native::vectorized_elementwise_kernel (cuLaunchKernel, argument 0) wrote "
+		"4096 bytes of read-only \"x\"");
 }
 
 Test(report_text, candidates)
@@ -167,14 +184,15 @@ Test(report_text, candidates)
 	struct report_kernel kernels[10];
 
 	for (int i = 0; i < 10; i++)
-		kernels[i] = (struct report_kernel){.name = "other", .argument = i, .api = "cuLaunchKernel", .site = sample_site};
+		kernels[i] = (struct report_kernel){
+			.name = "other", .argument = i, .api = "cuLaunchKernel", .site = sample_site};
 	event.candidates = kernels;
 	event.candidate_count = 10;
 	event.unverified_launches = 1;
 	cr_assert_eq(count_text(text(&event), "  or   kernel other (cuLaunchKernel, argument "), 8);
 	cr_assert_not_null(strstr(text(&event), "argument 7) at train.py:12 in step\n"
-						"  or   2 more\n"
-						"  or   an earlier launch that could not be checked\n"));
+	                                        "  or   2 more\n"
+	                                        "  or   an earlier launch that could not be checked\n"));
 	event.unverified_launches = 2;
 	cr_assert_not_null(strstr(text(&event), "  or   one of 2 earlier launches that could not be checked\n"));
 }
@@ -186,8 +204,9 @@ Test(report_text, labels_cannot_fake_lines)
 
 	range.label = "x\"\ncuconst: \033[2Jall is well \xff";
 	event.range = &range;
-	cr_assert_str_eq(first_line(&event),
-			 "cuconst: violation: cuMemcpyDtoD_v2 wrote 64 bytes of read-only \"x\"?cuconst: ?[2Jall is well ?\"");
+	cr_assert_str_eq(
+		first_line(&event),
+		"cuconst: violation: cuMemcpyDtoD_v2 wrote 64 bytes of read-only \"x\"?cuconst: ?[2Jall is well ?\"");
 	cr_assert_eq(count_lines(text(&event)), 4);
 }
 
@@ -246,7 +265,8 @@ Test(report_text, folded)
 {
 	char out[TEXT_SIZE + 1];
 	struct buffer buf = buffer_over(out, TEXT_SIZE);
-	struct fold_site site = {.count = 100, .api = "cuLaunchKernel", .kernel = "fill5", .label = "x", .frame = {"train.py", "step", 12}};
+	struct fold_site site = {
+		.count = 100, .api = "cuLaunchKernel", .kernel = "fill5", .label = "x", .frame = {"train.py", "step", 12}};
 
 	text_folded(&buf, &site, false);
 	site = (struct fold_site){.count = 7, .api = "cuMemcpyDtoD_v2", .outer_api = "cudaMemcpy"};
@@ -254,26 +274,32 @@ Test(report_text, folded)
 	site = (struct fold_site){.count = 9, .other = true};
 	text_folded(&buf, &site, false);
 	out[buf.length] = '\0';
-	cr_assert_str_eq(out, "cuconst: folded: 100 so far like this: kernel fill5 (cuLaunchKernel), read-only \"x\", at train.py:12 in step\n"
-			      "cuconst: folded: 7 so far like this: cudaMemcpy (cuMemcpyDtoD_v2), read-only memory\n"
-			      "cuconst: folded: 9 so far at more places than are told apart\n");
+	cr_assert_str_eq(
+		out,
+		"cuconst: folded: 100 so far like this: kernel fill5 (cuLaunchKernel), read-only \"x\", at train.py:12 in step\n"
+		"cuconst: folded: 7 so far like this: cudaMemcpy (cuMemcpyDtoD_v2), read-only memory\n"
+		"cuconst: folded: 9 so far at more places than are told apart\n");
 }
 
 Test(report_text, summary)
 {
 	char out[TEXT_SIZE + 1];
 	struct buffer buf = buffer_over(out, TEXT_SIZE);
-	struct report_summary summary = {.ranges_ever = 12, .checked = 30, .verified = 5, .violations = 2, .denied = 1, .suppressed = 3};
+	struct report_summary summary = {
+		.ranges_ever = 12, .checked = 30, .verified = 5, .violations = 2, .denied = 1, .suppressed = 3};
 	struct output_trouble trouble = {0};
 
 	text_summary(&buf, &summary, 10, &trouble, false);
-	summary = (struct report_summary){.ranges_ever = 1, .violations = 1, .ended_unverified = 1, .blind = "2 unknown entry points"};
+	summary = (struct report_summary){
+		.ranges_ever = 1, .violations = 1, .ended_unverified = 1, .blind = "2 unknown entry points"};
 	trouble = (struct output_trouble){.log_lost = 3, .log_errno = ENOSPC, .text_lost = 1, .text_errno = EPIPE};
 	text_summary(&buf, &summary, 0, &trouble, false);
 	out[buf.length] = '\0';
-	cr_assert_str_eq(out, "cuconst: summary: 12 read-only ranges, 30 calls and launches checked, 5 verified; 2 violations (1 denied), 0 inconclusive, "
-			      "0 unverified, 3 suppressed, 10 folded\n"
-			      "cuconst: summary: 1 read-only range, 0 calls and launches checked, 0 verified; 1 violation (0 denied), 0 inconclusive, "
-			      "0 unverified, 0 suppressed, 0 folded; 1 protection ended unchecked; 3 records lost by the log (No space left on device); "
-			      "1 record lost by stderr (Broken pipe); not seen: 2 unknown entry points\n");
+	cr_assert_str_eq(
+		out,
+		"cuconst: summary: 12 read-only ranges, 30 calls and launches checked, 5 verified; 2 violations (1 denied), 0 inconclusive, "
+		"0 unverified, 3 suppressed, 10 folded\n"
+		"cuconst: summary: 1 read-only range, 0 calls and launches checked, 0 verified; 1 violation (0 denied), 0 inconclusive, "
+		"0 unverified, 0 suppressed, 0 folded; 1 protection ended unchecked; 3 records lost by the log (No space left on device); "
+		"1 record lost by stderr (Broken pipe); not seen: 2 unknown entry points\n");
 }

@@ -80,12 +80,16 @@ Test(site, interning_has_an_end)
 
 Test(site, plumbing)
 {
-	static const char *const yes[] = {"libcuda.so.1", "libcuda.so.580.65", "libcudart.so.13", "libcudart-d0da41ae.so.11.0", "libcufft.so.12",
-					  "libcufftw.so.12", "libcublas.so.13", "libcublasLt.so.13", "libcudnn.so.9", "libcudnn_ops.so.9", "libnccl.so.2",
-					  "libnvrtc.so.13", "libnvJitLink.so.13", "libcuconst.so", "libcurand.so.10", "libcusolver.so.12", "libcusparse.so.12",
-					  "libc.so.6", "libffi.so.8"};
-	static const char *const no[] = {"libcuda_mine.so", "libcudamine.so", "libtorch_cuda.so", "libcufft_wrapper.so", "python3.11", "train", "libcuda",
-					 "_core.cpython-311-x86_64-linux-gnu.so", "libcudf.so", "libcurl.so.4", "libcaffe2_nvrtc.so"};
+	static const char *const yes[] = {
+		"libcuda.so.1",       "libcuda.so.580.65", "libcudart.so.13", "libcudart-d0da41ae.so.11.0",
+		"libcufft.so.12",     "libcufftw.so.12",   "libcublas.so.13", "libcublasLt.so.13",
+		"libcudnn.so.9",      "libcudnn_ops.so.9", "libnccl.so.2",    "libnvrtc.so.13",
+		"libnvJitLink.so.13", "libcuconst.so",     "libcurand.so.10", "libcusolver.so.12",
+		"libcusparse.so.12",  "libc.so.6",         "libffi.so.8"};
+	static const char *const no[] = {
+		"libcuda_mine.so", "libcudamine.so", "libtorch_cuda.so",  "libcufft_wrapper.so",
+		"python3.11",      "train",          "libcuda",           "_core.cpython-311-x86_64-linux-gnu.so",
+		"libcudf.so",      "libcurl.so.4",   "libcaffe2_nvrtc.so"};
 
 	for (size_t i = 0; i < sizeof(yes) / sizeof(*yes); i++)
 		cr_assert(native_is_plumbing(yes[i]), "%s", yes[i]);
@@ -96,10 +100,19 @@ Test(site, plumbing)
 Test(site, user_frame)
 {
 	struct site site = {.python_count = 0};
-	static const char *const library[] = {"/usr/lib/python3.11/threading.py", "/x/.venv/lib/python3.12/site-packages/cupy/core.py",
-					      "/usr/lib/python3/dist-packages/numpy/a.py", "<frozen importlib._bootstrap>", "/opt/lib/python311.zip/ast.py",
-					      "/opt/lib/python3.13t/ast.py", "/src/tools/python/cuconst/__init__.py"};
-	static const char *const user[] = {"train.py", "<string>", "<stdin>", "<ipython-input-1-abc>", "/home/me/lib/python3x/a.py", "/home/lib/pythonic/a.py"};
+	static const char *const library[] = {"/usr/lib/python3.11/threading.py",
+	                                      "/x/.venv/lib/python3.12/site-packages/cupy/core.py",
+	                                      "/usr/lib/python3/dist-packages/numpy/a.py",
+	                                      "<frozen importlib._bootstrap>",
+	                                      "/opt/lib/python311.zip/ast.py",
+	                                      "/opt/lib/python3.13t/ast.py",
+	                                      "/src/tools/python/cuconst/__init__.py"};
+	static const char *const user[] = {"train.py",
+	                                   "<string>",
+	                                   "<stdin>",
+	                                   "<ipython-input-1-abc>",
+	                                   "/home/me/lib/python3x/a.py",
+	                                   "/home/lib/pythonic/a.py"};
 
 	cr_assert_null(site_user_frame(&site));
 	for (size_t i = 0; i < sizeof(user) / sizeof(*user); i++) {
@@ -149,7 +162,8 @@ Test(site, a_caller_that_is_not_on_the_stack_is_kept)
 	site_prepare();
 	site_capture(&site, (void *)0x1234);
 	cr_assert_eq(site.native[0], (void *)0x1234);
-	cr_assert_str_eq(native_base_name(site_library(&site)), "libcriterion.so.3", "this program stands for the shim: its frames do not count");
+	cr_assert_str_eq(native_base_name(site_library(&site)), "libcriterion.so.3",
+	                 "this program stands for the shim: its frames do not count");
 }
 
 Test(site, before_prepare)

@@ -28,15 +28,19 @@ Test(suppress, glob)
 		const char *glob, *text;
 		bool match;
 	} cases[] = {
-		{"", "", true},           {"", "a", false},         {"*", "", true},           {"*", "abc", true},      {"a*c", "abbc", true},
-		{"a*c", "abcd", false},   {"a?c", "abc", true},     {"a?c", "ac", false},      {"*b*b*", "abcb", true}, {"*b*b*", "abc", false},
-		{"[a-c]x", "bx", true},   {"[a-c]x", "dx", false},  {"[!a-c]x", "dx", true},   {"[!a-c]x", "ax", false}, {"[]]", "]", true},
-		{"[a-]", "-", true},      {"[abc", "a", false},     {"\\*", "*", true},        {"\\*", "a", false},     {"a\\", "a\\", true},
-		{"**a", "bca", true},     {"a", "A", false},        {"f*<*>", "f<int>", true}, {"\xc3?", "\xc3\xb6", true},
+		{"", "", true},          {"", "a", false},          {"*", "", true},
+		{"*", "abc", true},      {"a*c", "abbc", true},     {"a*c", "abcd", false},
+		{"a?c", "abc", true},    {"a?c", "ac", false},      {"*b*b*", "abcb", true},
+		{"*b*b*", "abc", false}, {"[a-c]x", "bx", true},    {"[a-c]x", "dx", false},
+		{"[!a-c]x", "dx", true}, {"[!a-c]x", "ax", false},  {"[]]", "]", true},
+		{"[a-]", "-", true},     {"[abc", "a", false},      {"\\*", "*", true},
+		{"\\*", "a", false},     {"a\\", "a\\", true},      {"**a", "bca", true},
+		{"a", "A", false},       {"f*<*>", "f<int>", true}, {"\xc3?", "\xc3\xb6", true},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
-		cr_assert_eq(suppress_glob(cases[i].glob, cases[i].text), cases[i].match, "%s on %s", cases[i].glob, cases[i].text);
+		cr_assert_eq(suppress_glob(cases[i].glob, cases[i].text), cases[i].match, "%s on %s", cases[i].glob,
+		             cases[i].text);
 }
 
 Test(suppress, glob_is_not_exponential, .timeout = 5)
@@ -67,20 +71,62 @@ static void expect(const char *line, bool match)
 	cr_assert_eq(suppress_count(), match);
 }
 
-Test(suppress, kernel) { expect("kernel:fill*\n", true); }
-Test(suppress, kernel_other) { expect("kernel:copy*\n", false); }
-Test(suppress, api) { expect("api:cuLaunch*", true); }
-Test(suppress, api_other) { expect("api:cuMemcpy*", false); }
-Test(suppress, label) { expect("label:x", true); }
-Test(suppress, label_is_whole) { expect("label:y", false); }
-Test(suppress, python_base_name) { expect("python:train.py:step", true); }
-Test(suppress, python_outer_frame) { expect("python:*.py:<module>", true); }
-Test(suppress, python_library_frame_by_path) { expect("python:*/site-packages/*:*", true); }
-Test(suppress, python_other_function) { expect("python:train.py:main", false); }
-Test(suppress, library_without_native_frames) { expect("library:libfoo*", false); }
-Test(suppress, spaces_and_comments) { expect("# kernel:*\r\n\n   kernel :  fill5 \t\r\n", true); }
-Test(suppress, only_comments) { expect("#kernel:*\n", false); }
-Test(suppress, kinds_do_not_mix) { expect("label:fill5\nlibrary:fill5\napi:fill5\n", false); }
+Test(suppress, kernel)
+{
+	expect("kernel:fill*\n", true);
+}
+Test(suppress, kernel_other)
+{
+	expect("kernel:copy*\n", false);
+}
+Test(suppress, api)
+{
+	expect("api:cuLaunch*", true);
+}
+Test(suppress, api_other)
+{
+	expect("api:cuMemcpy*", false);
+}
+Test(suppress, label)
+{
+	expect("label:x", true);
+}
+Test(suppress, label_is_whole)
+{
+	expect("label:y", false);
+}
+Test(suppress, python_base_name)
+{
+	expect("python:train.py:step", true);
+}
+Test(suppress, python_outer_frame)
+{
+	expect("python:*.py:<module>", true);
+}
+Test(suppress, python_library_frame_by_path)
+{
+	expect("python:*/site-packages/*:*", true);
+}
+Test(suppress, python_other_function)
+{
+	expect("python:train.py:main", false);
+}
+Test(suppress, library_without_native_frames)
+{
+	expect("library:libfoo*", false);
+}
+Test(suppress, spaces_and_comments)
+{
+	expect("# kernel:*\r\n\n   kernel :  fill5 \t\r\n", true);
+}
+Test(suppress, only_comments)
+{
+	expect("#kernel:*\n", false);
+}
+Test(suppress, kinds_do_not_mix)
+{
+	expect("label:fill5\nlibrary:fill5\napi:fill5\n", false);
+}
 
 Test(suppress, outer_api)
 {
@@ -119,11 +165,11 @@ Test(suppress, errors_name_line_and_reason_and_the_rest_counts)
 
 	load("kernel\nkernle:x\napi:\nlabel:[abc\npython:main\n0x7f00:x\nkernel:fill5\n");
 	cr_assert_str_eq(said, "1: needs kind:glob, not \"kernel\"\n"
-			       "2: kinds are kernel, library, api, label and python, not \"kernle\"\n"
-			       "3: the glob is missing\n"
-			       "4: a ']' is missing in \"[abc\"\n"
-			       "5: python needs file.py:function, not \"main\"\n"
-			       "6: kinds are kernel, library, api, label and python, not \"0x7f00\"\n");
+	                       "2: kinds are kernel, library, api, label and python, not \"kernle\"\n"
+	                       "3: the glob is missing\n"
+	                       "4: a ']' is missing in \"[abc\"\n"
+	                       "5: python needs file.py:function, not \"main\"\n"
+	                       "6: kinds are kernel, library, api, label and python, not \"0x7f00\"\n");
 	cr_assert(suppress_match(&event));
 }
 

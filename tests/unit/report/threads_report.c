@@ -25,7 +25,11 @@ static void *emit(void *data)
 	char label[32], text[32];
 	struct range own = range;
 	struct site site;
-	struct report_event event = {.kind = REPORT_VIOLATION, .action = ACTION_LOGGED, .api = "cuMemcpyDtoD_v2", .range = &range, .site = &site};
+	struct report_event event = {.kind = REPORT_VIOLATION,
+	                             .action = ACTION_LOGGED,
+	                             .api = "cuMemcpyDtoD_v2",
+	                             .range = &range,
+	                             .site = &site};
 
 	own.label = label;
 	for (int i = 0; i < EVENTS; i++) {
@@ -65,12 +69,12 @@ static size_t lines_in(const char *path)
 	return lines;
 }
 
-#define CHECK(condition)                                                                \
-	do {                                                                            \
-		if (!(condition)) {                                                     \
-			dprintf(1, "%s:%d: %s is false\n", __FILE__, __LINE__, #condition); \
-			return 1;                                                       \
-		}                                                                       \
+#define CHECK(condition)                                                                                               \
+	do {                                                                                                           \
+		if (!(condition)) {                                                                                    \
+			dprintf(1, "%s:%d: %s is false\n", __FILE__, __LINE__, #condition);                            \
+			return 1;                                                                                      \
+		}                                                                                                      \
 	} while (0)
 
 int main(void)

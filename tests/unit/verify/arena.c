@@ -1,4 +1,7 @@
-/* The arena against a plain list of what is taken: no two blocks overlap, all lie in slabs, and all memory comes together again. */
+/*
+ * The arena against a plain list of what is taken: no two blocks overlap, all lie in slabs, and all memory comes
+ * together again.
+ */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -74,7 +77,8 @@ Test(verify_arena, random_use_against_a_list)
 		cr_assert((start >= slabs[0] && start + bytes <= slabs[0] + (1u << 20)) ||
 		          (start >= slabs[1] && start + bytes <= slabs[1] + (1u << 20)));
 		for (unsigned j = 0; j < TAKEN; j++)
-			cr_assert(!taken[j].block || start + bytes <= taken[j].start || taken[j].start + taken[j].bytes <= start);
+			cr_assert(!taken[j].block || start + bytes <= taken[j].start ||
+			          taken[j].start + taken[j].bytes <= start);
 		taken[i].block = block;
 		taken[i].start = start;
 		taken[i].bytes = bytes;

@@ -40,6 +40,7 @@ static struct {
 	unsigned captures;
 	void *allocation[ALLOCATIONS];
 	unsigned next_stream;
+	void (*during_launch)(void);
 	struct fake_counts counts;
 } fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -107,7 +108,8 @@ static void run_check(const struct verify_batch *batch)
 			fprintf(stderr, "fake: malformed job %u\n", i);
 			abort();
 		}
-		reference_job(job, (const uint8_t *)job->start, (uint8_t *)job->baseline, (const uint8_t *)batch->keys, &found);
+		reference_job(job, (const uint8_t *)job->start, (uint8_t *)job->baseline,
+		              (const uint8_t *)batch->keys, &found);
 		struct verify_result *slot = &results[job->slot];
 		if (found.bytes) {
 			__atomic_store_n(&slot->first, found.first, __ATOMIC_RELAXED);
@@ -327,6 +329,7 @@ static CUresult launch_kernel(CUfunction function, unsigned gx, unsigned gy, uns
 	CUcontext context = depth ? stack[depth - 1] : NULL;
 	struct work *work = NULL;
 	fake.counts.launches++;
+	fake.counts.legacy += stream == NULL || stream == CU_STREAM_LEGACY;
 	if (is_capturing(stream))
 		fake.counts.forbidden++;
 	if (result == CUDA_SUCCESS && fake.launch_error)
@@ -352,7 +355,11 @@ static CUresult launch_kernel(CUfunction function, unsigned gx, unsigned gy, uns
 		}
 		submit(work);
 	}
-	return leave(result);
+	leave(result);
+	void (*during)(void) = fake.during_launch;
+	if (during)
+		during();
+	return result;
 }
 
 static CUresult exchange_capture_mode(CUstreamCaptureMode *exchanged)
@@ -492,6 +499,11 @@ void fake_fail(unsigned call, CUresult error, bool sticky)
 void fake_fail_launches(CUresult error)
 {
 	fake.launch_error = error;
+}
+
+void fake_during_launch(void (*function)(void))
+{
+	fake.during_launch = function;
 }
 
 void fake_refuse_register(bool refuse)

@@ -1,6 +1,6 @@
 /*
- * A driver for verification's tests: device memory is host memory, kernels are reference.c. Launches run at once, or, when deferred, in the
- * order of their stream as the test says, so that every overlap can be made to happen.
+ * A driver for verification's tests: device memory is host memory, kernels are reference.c. Launches run at once, or,
+ * when deferred, in the order of their stream as the test says, so that every overlap can be made to happen.
  */
 #ifndef TESTS_UNIT_VERIFY_FAKE_H
 #define TESTS_UNIT_VERIFY_FAKE_H
@@ -34,6 +34,8 @@ CUstreamCaptureMode fake_mode(void);
 void fake_fail(unsigned call, CUresult error, bool sticky);
 /* Only launches fail. */
 void fake_fail_launches(CUresult error);
+/* Called in each launch before it returns: stands for what other threads do meanwhile. */
+void fake_during_launch(void (*function)(void));
 /* mem_host_register refuses. */
 void fake_refuse_register(bool refuse);
 
@@ -42,6 +44,7 @@ struct fake_counts {
 	unsigned live;      /* device allocations not given back */
 	unsigned forbidden; /* calls that would have broken a capture, or came with verify's lock held */
 	unsigned jobs;
+	unsigned legacy;        /* launches into the legacy stream */
 	unsigned wrong_context; /* a launch in a context that is not its function's */
 };
 struct fake_counts fake_counts(void);

@@ -15,7 +15,8 @@ static uint64_t lane(const uint8_t *chunk, const uint8_t *keys)
 {
 	uint64_t sum = 0;
 	for (unsigned i = 0; i < CHUNK; i += 8)
-		sum += (uint64_t)(uint32_t)(word(chunk + i) + word(keys + i)) * (uint32_t)(word(chunk + i + 4) + word(keys + i + 4));
+		sum += (uint64_t)(uint32_t)(word(chunk + i) + word(keys + i)) *
+		       (uint32_t)(word(chunk + i + 4) + word(keys + i + 4));
 	return sum;
 }
 

@@ -1,6 +1,6 @@
 /*
- * Verification from many threads at once, with the watcher, on the fake driver. Plain C: it runs under ThreadSanitizer. Exits 0 when all accounts
- * agree; the first wrong one is said.
+ * Verification from many threads at once, with the watcher, on the fake driver. Plain C: it runs under ThreadSanitizer.
+ * Exits 0 when all accounts agree; the first wrong one is said.
  */
 #include <pthread.h>
 #include <stdio.h>

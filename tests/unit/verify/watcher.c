@@ -1,4 +1,7 @@
-/* The watcher thread: what it is, that it handles results alone, sleeps when there is nothing, calls no driver, and bothers neither fork nor exit. */
+/*
+ * The watcher thread: what it is, that it handles results alone, sleeps when there is nothing, calls no driver, and
+ * bothers neither fork nor exit.
+ */
 #include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
@@ -41,7 +44,9 @@ static void milliseconds(long ms)
 	nanosleep(&time, NULL);
 }
 
-/* A line of /proc/self/task/TID/status of the thread of that name, after the colon; false when there is no such thread. */
+/*
+ * A line of /proc/self/task/TID/status of the thread of that name, after the colon; false when there is no such thread.
+ */
 static bool thread_status(const char *name, const char *field, char *ret, size_t bytes)
 {
 	bool found = false;

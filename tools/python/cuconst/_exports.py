@@ -7,6 +7,7 @@ goes wrong is said once and swallowed, and the wrapped function does what it did
 from __future__ import annotations
 
 import functools
+import os
 import threading
 import weakref
 from collections import OrderedDict
@@ -36,6 +37,12 @@ class Exports:
         # Re-entrant: the collector may run a callback of ours while the lock is held.
         self._lock = threading.RLock()
         self._entries: OrderedDict[int, tuple[weakref.ref[Any], Protection]] = OrderedDict()
+        os.register_at_fork(after_in_child=self._forked)
+
+    def _forked(self) -> None:
+        """The lock may be held by a thread that the child does not have; what the parent protects is the parent's."""
+        self._lock = threading.RLock()
+        self._entries = OrderedDict()
 
     def __contains__(self, obj: Any) -> bool:
         with self._lock:
