@@ -11,11 +11,11 @@
 
 OFFER int caller_run(const char *how);
 
-#define CALLS(X)                                                                                                       \
-	X(cuMemcpyHtoD_v2)                                                                                             \
-	X(cuMemcpyDtoDAsync_v2)                                                                                        \
-	X(cuMemsetD8_v2) X(cuMemsetD32Async_ptsz) X(cuLaunchKernel) X(cuLaunchKernelEx_ptsz)                           \
-		X(cuStreamWriteValue32_v2) X(cuGraphLaunch)
+/* clang-format off */
+#define CALLS(X) \
+	X(cuMemcpyHtoD_v2) X(cuMemcpyDtoDAsync_v2) X(cuMemsetD8_v2) X(cuMemsetD32Async_ptsz) \
+	X(cuLaunchKernel) X(cuLaunchKernelEx_ptsz) X(cuStreamWriteValue32_v2) X(cuGraphLaunch)
+/* clang-format on */
 enum { NAMES = 8 };
 
 #if defined(CALLER_LINKED)

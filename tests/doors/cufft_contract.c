@@ -209,9 +209,17 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } tests[] = {
-#define TEST(name) {#name, name},
-	TEST(in_place) TEST(complex_to_real_uses_its_input) TEST(extents) TEST(outermost_only)
-		TEST(log_mode_refuses_nothing) TEST(names_off) TEST(many_plans)};
+/* clang-format off */
+#define TEST(name) {#name, name}
+	TEST(in_place),
+	TEST(complex_to_real_uses_its_input),
+	TEST(extents),
+	TEST(outermost_only),
+	TEST(log_mode_refuses_nothing),
+	TEST(names_off),
+	TEST(many_plans),
+	/* clang-format on */
+};
 
 int main(int argc, char **argv)
 {

@@ -112,9 +112,16 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } tests[] = {
-#define TEST(name) {#name, name},
-	TEST(local_module) TEST(each_its_own_version) TEST(static_runtime_inside) TEST(by_handle) TEST(global_scope)
-		TEST(arguments_arrive)};
+/* clang-format off */
+#define TEST(name) {#name, name}
+	TEST(local_module),
+	TEST(each_its_own_version),
+	TEST(static_runtime_inside),
+	TEST(by_handle),
+	TEST(global_scope),
+	TEST(arguments_arrive),
+	/* clang-format on */
+};
 
 int main(int argc, char **argv)
 {
