@@ -16,8 +16,8 @@ struct blind {
 
 static void add(struct blind *blind, const char *kind, const char *path)
 {
-	int length = snprintf(blind->text + blind->used, blind->room - blind->used, "%s%s %s", blind->count ? "; " : "", kind,
-	                      door_base_name(path));
+	int length = snprintf(blind->text + blind->used, blind->room - blind->used, "%s%s %s", blind->count ? "; " : "",
+	                      kind, door_base_name(path));
 	blind->count++;
 	/* One that does not fit is counted only. */
 	if (length >= 0 && (size_t)length < blind->room - blind->used)

@@ -4,10 +4,10 @@
 #include <string.h>
 
 struct tables {
-	const ElfW(Sym) *symbols;
+	const ElfW(Sym) * symbols;
 	const char *strings;
 	const uint32_t *gnu_hash, *sysv_hash;
-	const ElfW(Rela) *plain, *plt;
+	const ElfW(Rela) * plain, *plt;
 	size_t plain_bytes, plt_bytes;
 	size_t soname;
 };
@@ -61,8 +61,7 @@ static bool read_tables(const struct elf_object *object, struct tables *ret_tabl
 	return tables.symbols && tables.strings;
 }
 
-static void *symbol_address(const struct elf_object *object, const struct tables *tables, uint32_t index,
-                            const char *name)
+static void *symbol_address(const struct elf_object *object, const struct tables *tables, uint32_t index, const char *name)
 {
 	const ElfW(Sym) *symbol = &tables->symbols[index];
 	unsigned type = ELF64_ST_TYPE(symbol->st_info);
@@ -148,7 +147,7 @@ const char *elf_soname(const struct elf_object *object)
 }
 
 /* Calls fits() for the imports of one relocation table. Returns the slot of the first that fits. */
-static void *const *each_import(const struct elf_object *object, const struct tables *tables, const ElfW(Rela) *relocs,
+static void *const *each_import(const struct elf_object *object, const struct tables *tables, const ElfW(Rela) * relocs,
                                 size_t bytes, bool (*fits)(const char *, const void *, void *), void *data)
 {
 	for (size_t i = 0; relocs && i < bytes / sizeof *relocs; i++) {

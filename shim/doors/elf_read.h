@@ -11,7 +11,7 @@
 /* A loaded object. Valid while the object stays loaded. */
 struct elf_object {
 	ElfW(Addr) base;
-	const ElfW(Dyn) *dynamic;
+	const ElfW(Dyn) * dynamic;
 };
 
 /* The object that dl_iterate_phdr() speaks of; false when it has no dynamic section. */

@@ -55,8 +55,8 @@ static void *swap_driver_function(void *found)
 	hook = door_swap(found);
 	const struct link_map *hooked = door_driver();
 	if (hooked && hooked != object)
-		report_note("two drivers in this process: calls into %s are seen, calls into %s are not", hooked->l_name,
-		            object->l_name);
+		report_note("two drivers in this process: calls into %s are seen, calls into %s are not",
+		            hooked->l_name, object->l_name);
 	return hook ? hook : found;
 }
 
@@ -93,7 +93,8 @@ static struct door_answer answer_library(void *handle, const char *name, const c
 	if (!found)
 		return not_ours;
 	if (door_is_ours(found))
-		return door_find_loaded(name_library(id), path, sizeof path) ? decide(found) : decide_behind_us(name, caller);
+		return door_find_loaded(name_library(id), path, sizeof path) ? decide(found)
+		                                                             : decide_behind_us(name, caller);
 	return decide(name_swap(id, found, caller));
 }
 

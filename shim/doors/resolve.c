@@ -87,10 +87,36 @@ static bool names_driver(const char *path, const struct elf_object *object)
 	return starts_with(door_base_name(path), "libcuda.so") || starts_with(elf_soname(object), "libcuda.so");
 }
 
+/* struct dl_find_object of glibc 2.35, which older headers do not have. */
+struct found_object {
+	unsigned long long flags;
+	void *start, *end;
+	struct link_map *map;
+	void *eh_frame;
+	unsigned long long reserved[7];
+};
+typedef int (*find_object_function)(void *, struct found_object *);
+
+/* _dl_find_object takes some ns and no lock; dladdr1, where there is none, reads the object's whole symbol table: 5 us for a driver. */
+static find_object_function find_object(void)
+{
+	static _Atomic(uintptr_t) known; /* 1: there is none */
+	uintptr_t function = atomic_load_explicit(&known, memory_order_relaxed);
+	if (!function) {
+		function = (uintptr_t)door_find_symbol("_dl_find_object");
+		atomic_store_explicit(&known, function ? function : 1, memory_order_relaxed);
+	}
+	return function > 1 ? (find_object_function)function : NULL;
+}
+
 struct link_map *door_object_at(const void *address)
 {
-	Dl_info info;
+	find_object_function find = find_object();
+	struct found_object object;
 	struct link_map *map;
+	Dl_info info;
+	if (find)
+		return find((void *)(uintptr_t)address, &object) ? NULL : object.map;
 	return dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) ? map : NULL;
 }
 

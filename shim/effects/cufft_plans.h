@@ -17,7 +17,8 @@ struct plan_type {
 struct plan {
 	int rank; /* 0: nothing is known of this plan */
 	bool complex_to_real;
-	uint64_t in_bytes, out_bytes; /* read from idata, written to odata, from its first byte on; 1 where the layout is not simple */
+	uint64_t in_bytes,
+		out_bytes; /* read from idata, written to odata, from its first byte on; 1 where the layout is not simple */
 };
 
 struct plan_type plan_type(int cufft_type);

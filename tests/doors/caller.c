@@ -11,9 +11,11 @@
 
 OFFER int caller_run(const char *how);
 
-#define CALLS(X)                                                                                                       \
-	X(cuMemcpyHtoD_v2) X(cuMemcpyDtoDAsync_v2) X(cuMemsetD8_v2) X(cuMemsetD32Async_ptsz) X(cuLaunchKernel)         \
-	X(cuLaunchKernelEx_ptsz) X(cuStreamWriteValue32_v2) X(cuGraphLaunch)
+/* clang-format off */
+#define CALLS(X) \
+	X(cuMemcpyHtoD_v2) X(cuMemcpyDtoDAsync_v2) X(cuMemsetD8_v2) X(cuMemsetD32Async_ptsz) \
+	X(cuLaunchKernel) X(cuLaunchKernelEx_ptsz) X(cuStreamWriteValue32_v2) X(cuGraphLaunch)
+/* clang-format on */
 enum { NAMES = 8 };
 
 #if defined(CALLER_LINKED)
@@ -29,8 +31,8 @@ int caller_run(const char *how)
 	CALLS(CALL_IT)
 	CALLS(CALL_IT)
 	/* Through an address that the linker filled in. */
-	int (*volatile pointer)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
-	                        uint64_t, uint64_t, uint64_t) = cuMemcpyHtoD_v2;
+	int (*volatile pointer)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+	                        uint64_t, uint64_t, uint64_t, uint64_t) = cuMemcpyHtoD_v2;
 	pointer(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 	return 2 * NAMES + 1;
 }
@@ -59,8 +61,8 @@ static int call_by_getproc(void *driver)
 		const char *name;
 		int version;
 		uint64_t flag;
-	} queries[] = {{"cuMemcpyHtoD", 3020, 0}, {"cuMemcpyHtoD", 13000, 2}, {"cuMemsetD8", 13000, 0},
-	               {"cuLaunchKernel", 7000, 2}, {"cuLaunchKernelEx", 11060, 0}, {"cuGraphLaunch", 10000, 0},
+	} queries[] = {{"cuMemcpyHtoD", 3020, 0},        {"cuMemcpyHtoD", 13000, 2},      {"cuMemsetD8", 13000, 0},
+	               {"cuLaunchKernel", 7000, 2},      {"cuLaunchKernelEx", 11060, 0},  {"cuGraphLaunch", 10000, 0},
 	               {"cuMemcpyBatchAsync", 12080, 0}, {"cuMemcpyBatchAsync", 13000, 0}};
 	typedef int (*resolver_v2)(const char *, void **, int, uint64_t, int *);
 	typedef int (*resolver_v1)(const char *, void **, int, uint64_t);
@@ -80,7 +82,8 @@ static int call_by_getproc(void *driver)
 		void *first = NULL, *second = NULL, *third = NULL;
 		if (resolve(queries[i].name, &first, queries[i].version, queries[i].flag, NULL) ||
 		    again(queries[i].name, &second, queries[i].version, queries[i].flag, NULL) ||
-		    old(queries[i].name, &third, queries[i].version, queries[i].flag) || first != second || first != third)
+		    old(queries[i].name, &third, queries[i].version, queries[i].flag) || first != second ||
+		    first != third)
 			return -1;
 		call_zero(first);
 		calls++;
@@ -92,7 +95,7 @@ static int call_by_getproc(void *driver)
 static int call_as_cufft(void *driver)
 {
 	int looked_up = 0, calls = 0;
-#define ROW(symbol, hooked, counter, version, era)                                                                          \
+#define ROW(symbol, hooked, counter, version, era)                                                                     \
 	if (looked_up < 73 && version && version <= 11000) {                                                           \
 		void *address = dlsym(driver, #symbol);                                                                \
 		if (!address)                                                                                          \

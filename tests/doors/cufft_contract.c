@@ -25,7 +25,8 @@ static void look(void)
 
 static registry_handle protect(const void *address, uint64_t offset, uint64_t bytes)
 {
-	struct registry_spec spec = {.start = (uint64_t)address + offset, .end = (uint64_t)address + offset + bytes, .label = "x"};
+	struct registry_spec spec = {
+		.start = (uint64_t)address + offset, .end = (uint64_t)address + offset + bytes, .label = "x"};
 	registry_handle handle;
 	CHECK(!registry_insert(protect_ranges(), &spec, &handle, NULL));
 	return handle;
@@ -208,14 +209,16 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } tests[] = {
-#define TEST(name) {#name, name},
-	TEST(in_place)
-	TEST(complex_to_real_uses_its_input)
-	TEST(extents)
-	TEST(outermost_only)
-	TEST(log_mode_refuses_nothing)
-	TEST(names_off)
-	TEST(many_plans)
+/* clang-format off */
+#define TEST(name) {#name, name}
+	TEST(in_place),
+	TEST(complex_to_real_uses_its_input),
+	TEST(extents),
+	TEST(outermost_only),
+	TEST(log_mode_refuses_nothing),
+	TEST(names_off),
+	TEST(many_plans),
+	/* clang-format on */
 };
 
 int main(int argc, char **argv)

@@ -13,7 +13,7 @@ struct fake {
 	uint64_t (*counted)(enum fake_counter counter); /* calls of rows that raise this count of the shim */
 	uint64_t (*calls)(const char *symbol);
 	void *(*address)(const char *symbol); /* the driver's own function */
-	int (*inner)(void);                   /* what its own look-ups in its constructor met: 0 none made, 1 itself, 2 something else */
+	int (*inner)(void); /* what its own look-ups in its constructor met: 0 none made, 1 itself, 2 something else */
 };
 
 /* Exported by the fake driver as `fake_driver`. */

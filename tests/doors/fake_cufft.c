@@ -18,6 +18,6 @@ static int call(const char *symbol)
 	{                                                                                                              \
 		if (!strncmp(#symbol, "cufftPlan", 9) || !strcmp(#symbol, "cufftCreate"))                              \
 			*handle = fake_cufft_next++;                                                                   \
-		return call(#symbol);                                                                                         \
+		return call(#symbol);                                                                                  \
 	}
 #include "names.inc"

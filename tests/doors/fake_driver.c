@@ -27,8 +27,8 @@ enum {
 static _Atomic uint64_t calls[SYMBOLS];
 
 /* All but the resolvers: any arguments, the answer is CUDA_SUCCESS. */
-#define ROW(symbol, hooked, counter, version, era)                                                                          \
-	EXPORT_##era int symbol(void);                                                                 \
+#define ROW(symbol, hooked, counter, version, era)                                                                     \
+	EXPORT_##era int symbol(void);                                                                                 \
 	int symbol(void)                                                                                               \
 	{                                                                                                              \
 		atomic_fetch_add(&calls[INDEX_##symbol], 1);                                                           \
@@ -152,5 +152,7 @@ __attribute__((constructor)) static void look_up_own(void)
 		return;
 	void *self = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 	inner = self && dlsym(self, "cuMemFree_v2") == (void *)cuMemFree_v2 &&
-	        dlsym(self, "cuGetProcAddress") == (void *)cuGetProcAddress ? 1 : 2;
+	                        dlsym(self, "cuGetProcAddress") == (void *)cuGetProcAddress
+	                ? 1
+	                : 2;
 }

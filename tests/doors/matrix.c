@@ -9,10 +9,11 @@ int main(int argc, char **argv)
 	CHECK_EQUAL(argc, 5);
 	const char *library = argv[1], *how = argv[2], *loaded = argv[3];
 	bool seen = !strcmp(argv[4], "seen");
-	void *handle = !strcmp(loaded, "newlm") ? dlmopen(LM_ID_NEWLM, library, RTLD_NOW)
-	               : dlopen(library, RTLD_LAZY | (!strcmp(loaded, "global")     ? RTLD_GLOBAL
-	                                              : !strcmp(loaded, "deepbind") ? RTLD_DEEPBIND
-	                                                                            : RTLD_LOCAL));
+	void *handle = !strcmp(loaded, "newlm")
+	                       ? dlmopen(LM_ID_NEWLM, library, RTLD_NOW)
+	                       : dlopen(library, RTLD_LAZY | (!strcmp(loaded, "global")     ? RTLD_GLOBAL
+	                                                      : !strcmp(loaded, "deepbind") ? RTLD_DEEPBIND
+	                                                                                    : RTLD_LOCAL));
 	if (!handle)
 		fprintf(stderr, "%s\n", dlerror());
 	CHECK(handle);
@@ -20,7 +21,8 @@ int main(int argc, char **argv)
 	*(void **)&run = dlsym(handle, "caller_run");
 	CHECK(run);
 	/* A search of the global scope finds a driver only when there is one. */
-	void *driver = !strcmp(how, "default") || !strcmp(how, "next") ? dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) : NULL;
+	void *driver = !strcmp(how, "default") || !strcmp(how, "next") ? dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL)
+	                                                               : NULL;
 	int calls = run(how);
 	CHECK(calls > 0);
 	if (!strcmp(loaded, "newlm")) {

@@ -97,7 +97,8 @@ static void arguments_arrive(void)
 	};
 	int (*launch)(const void *, struct dim, struct dim, void **, size_t, void *);
 	*(void **)&launch = dlsym(new, "cudaLaunchKernel");
-	CHECK_EQUAL(launch((void *)31, (struct dim){32, 33, 34}, (struct dim){35, 36, 37}, (void **)38, 39, (void *)40), 13);
+	CHECK_EQUAL(launch((void *)31, (struct dim){32, 33, 34}, (struct dim){35, 36, 37}, (void **)38, 39, (void *)40),
+	            13);
 	CHECK_EQUAL(last[0], 31);
 	CHECK_EQUAL(last[1], 32 | 33ull << 32);
 	CHECK_EQUAL((uint32_t)last[2], 34);
@@ -111,13 +112,15 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } tests[] = {
-#define TEST(name) {#name, name},
-	TEST(local_module)
-	TEST(each_its_own_version)
-	TEST(static_runtime_inside)
-	TEST(by_handle)
-	TEST(global_scope)
-	TEST(arguments_arrive)
+/* clang-format off */
+#define TEST(name) {#name, name}
+	TEST(local_module),
+	TEST(each_its_own_version),
+	TEST(static_runtime_inside),
+	TEST(by_handle),
+	TEST(global_scope),
+	TEST(arguments_arrive),
+	/* clang-format on */
 };
 
 int main(int argc, char **argv)

@@ -61,8 +61,9 @@ static void hami_core_233_the_version_that_was_asked_for(void)
 /* A prefix match on "cu" caught other libraries' names, and fell back to a global look-up that came back for ever. */
 static void hami_core_215_other_names_that_begin_with_cu(void)
 {
-	static const char *const names[] = {"cudnnCreate", "curl_easy_init", "cublasCreate_v2", "cu", "c", "", "cu1",
-	                                    "cuserid2", "cudaNoSuchThing", "__cxa_nothing", "__cudaNothing", "cuFrobnicate"};
+	static const char *const names[] = {
+		"cudnnCreate",     "curl_easy_init", "cublasCreate_v2", "cu",          "c", "", "cu1", "cuserid2",
+		"cudaNoSuchThing", "__cxa_nothing",  "__cudaNothing",   "cuFrobnicate"};
 	void *driver = open_driver();
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		CHECK(!dlsym(RTLD_DEFAULT, names[i]));
@@ -271,7 +272,7 @@ static void dlvsym_is_closed_too(void)
 {
 	void *driver = open_driver();
 	void *old = dlvsym(RTLD_DEFAULT, "memcpy", "GLIBC_2.2.5"), *new = dlvsym(RTLD_DEFAULT, "memcpy", "GLIBC_2.14");
-	CHECK(old && new && old != new);
+	CHECK(old && new &&old != new);
 	CHECK(!dlvsym(RTLD_DEFAULT, "memcpy", "GLIBC_9"));
 	CHECK(dlerror());
 	void *found = dlvsym(driver, "cuMemFree_v2", "ANY");
@@ -355,6 +356,48 @@ static void driver_by_another_file_name(void)
 	CHECK_EQUAL(check_counts(fake_of(driver)), 1);
 }
 
+/* Most launches of newer libraries are by cuLaunchKernelEx. */
+static void hami_core_143_launch_kernel_ex(void)
+{
+	void *driver = open_driver(), *found = NULL;
+	int (*resolve)(const char *, void **, int, uint64_t, int *);
+	*(void **)&resolve = function(driver, "cuGetProcAddress_v2");
+	call_zero(function(driver, "cuLaunchKernelEx"));
+	for (int flags = 0; flags <= 2; flags += 2) {
+		CHECK_EQUAL(resolve("cuLaunchKernelEx", &found, 11060, (uint64_t)flags, NULL), 0);
+		CHECK(is_hook(found));
+		call_zero(found);
+	}
+	CHECK_EQUAL(shim_stats().launches, 3);
+	check_counts(fake_of(driver));
+}
+
+/* An allocator that looks its next one up on its first call, long before any constructor of ours could have run. */
+static void linuwux_31_dlsym_from_an_allocator(void)
+{
+	void *volatile memory = malloc(1);
+	free(memory);
+	const int *allocations = dlsym(RTLD_DEFAULT, "allocator_calls");
+	CHECK(allocations && *allocations > 0);
+	call_zero(function(open_driver(), "cuMemcpyHtoD_v2"));
+	CHECK_EQUAL(check_counts(fake_of(open_driver())), 1);
+}
+
+/* XLA's plugin defines the driver's names itself and loads libcuda when one is called. Ours come before them, so we load it. */
+static void xla_trampolines_without_a_driver(void)
+{
+	CHECK(!dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD));
+	void *plugin = dlopen(getenv("TRAMPOLINES"), RTLD_NOW);
+	CHECK(plugin);
+	int (*use)(void);
+	*(void **)&use = function(plugin, "use_trampoline");
+	CHECK_EQUAL(use(), 0);
+	void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+	CHECK(driver);
+	CHECK_EQUAL(fake_of(driver)->inner(), 1);
+	CHECK_EQUAL(check_counts(fake_of(driver)), 1);
+}
+
 static void export_tables_untouched(void)
 {
 	void *driver = open_driver(), *found = NULL;
@@ -369,28 +412,33 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } tests[] = {
-#define TEST(name) {#name, name},
-	TEST(hami_core_36_four_argument_getprocaddress)
-	TEST(hami_core_233_the_version_that_was_asked_for)
-	TEST(hami_core_215_other_names_that_begin_with_cu)
-	TEST(hami_core_279_rtld_next_twice)
-	TEST(hami_core_315_rtld_next_from_the_real_caller)
-	TEST(hami_core_326_the_driver_asks_for_itself)
-	TEST(hami_core_333_null_and_unset_outputs)
-	TEST(nvshare_27_reentrant_start)
-	TEST(nvshare_11_everything_by_getprocaddress_v2)
-	TEST(vcuda_31_getprocaddress_finds_itself)
-	TEST(alnair_114_old_driver_without_v2)
-	TEST(mangohud_1701_dlerror_as_without)
-	TEST(gotcha_104_another_wrapper_in_front)
-	TEST(no_driver_no_answer)
-	TEST(two_drivers_the_first_is_hooked)
-	TEST(dlvsym_is_closed_too)
-	TEST(threads_race_at_first_use)
-	TEST(fork_before_first_use)
-	TEST(fork_after_first_use)
-	TEST(driver_by_another_file_name)
-	TEST(export_tables_untouched)
+/* clang-format off */
+#define TEST(name) {#name, name}
+	TEST(hami_core_36_four_argument_getprocaddress),
+	TEST(hami_core_233_the_version_that_was_asked_for),
+	TEST(hami_core_215_other_names_that_begin_with_cu),
+	TEST(hami_core_279_rtld_next_twice),
+	TEST(hami_core_315_rtld_next_from_the_real_caller),
+	TEST(hami_core_326_the_driver_asks_for_itself),
+	TEST(hami_core_333_null_and_unset_outputs),
+	TEST(nvshare_27_reentrant_start),
+	TEST(nvshare_11_everything_by_getprocaddress_v2),
+	TEST(vcuda_31_getprocaddress_finds_itself),
+	TEST(alnair_114_old_driver_without_v2),
+	TEST(mangohud_1701_dlerror_as_without),
+	TEST(gotcha_104_another_wrapper_in_front),
+	TEST(no_driver_no_answer),
+	TEST(two_drivers_the_first_is_hooked),
+	TEST(dlvsym_is_closed_too),
+	TEST(threads_race_at_first_use),
+	TEST(fork_before_first_use),
+	TEST(fork_after_first_use),
+	TEST(driver_by_another_file_name),
+	TEST(export_tables_untouched),
+	TEST(hami_core_143_launch_kernel_ex),
+	TEST(linuwux_31_dlsym_from_an_allocator),
+	TEST(xla_trampolines_without_a_driver),
+	/* clang-format on */
 };
 
 int main(int argc, char **argv)

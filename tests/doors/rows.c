@@ -48,11 +48,11 @@ int main(int argc, char **argv)
 #include "rows.inc"
 #undef ANSWER
 	} else {
-#define ROW(symbol, hooked, counter, version, era)                                                                          \
+#define ROW(symbol, hooked, counter, version, era)                                                                     \
 	check_row(#symbol, hooked,                                                                                     \
 	          !strcmp(way, "default") ? dlsym(RTLD_DEFAULT, #symbol)                                               \
 	          : !strcmp(way, "next")  ? dlsym(RTLD_NEXT, #symbol)                                                  \
-	                                   : dlsym(driver, #symbol));                                                  \
+	                                  : dlsym(driver, #symbol));                                                    \
 	rows++;
 #include "rows.inc"
 #undef ROW
