@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 
-FRAMES = 8  # SITE_PYTHON_FRAMES
+FRAMES = 16  # SITE_PYTHON_FRAMES
 
 
 def load(kind):
@@ -329,7 +329,7 @@ def deep_library():
     space = {"released": released}
     text = "def call(n): return call(n - 1) if n else (released.probe_user(), released.probe())"
     exec(compile(text, "/usr/lib/python3/dist-packages/lib/core.py", "exec"), space)
-    for depth in (5, 6, 7, 8, 30):
+    for depth in (13, 14, 15, 16, 40):
         line = sys._getframe().f_lineno + 1
         user, frames = space["call"](depth)
         assert user.split(b"\x1f") == [os.fsencode(__file__), b"deep_library", b"%d" % line], user
