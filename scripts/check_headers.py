@@ -30,7 +30,10 @@ def compile_alone(compiler, includes, header, way, flags, folder):
     ran = subprocess.run([*compiler, *flags, "-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-Wno-unused-parameter",
                           "-fsyntax-only", *includes, str(source)],
                          capture_output=True, text=True, check=False)
-    return "" if ran.returncode == 0 else f"{header}: does not compile alone as {way}\n{ran.stderr.strip()}"
+    if ran.returncode == 0:
+        return ""
+    first = next((line for line in ran.stderr.splitlines() if "error" in line), ran.stderr.strip())
+    return f"{header}: does not compile alone as {way}: {first}"
 
 
 def main():

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SITE_PYTHON_FRAMES 8
+#define SITE_PYTHON_FRAMES 16
 #define SITE_NATIVE_FRAMES 24
 
 struct site_frame {

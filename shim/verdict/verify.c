@@ -346,6 +346,7 @@ CUresult verify_now(struct range *range, const struct verify_writer *writer, boo
 
 size_t verify_drain(uint64_t ms)
 {
+	int saved = errno;
 	struct timespec now, pause = {0, 50000};
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	uint64_t end = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
@@ -359,6 +360,7 @@ size_t verify_drain(uint64_t ms)
 			break;
 		nanosleep(&pause, NULL);
 	}
+	errno = saved;
 	return atomic_load(&verify.checks);
 }
 

@@ -4,7 +4,7 @@
  * Ranges up to VERIFY_SNAPSHOT_MAX bytes are kept as a copy, so extents are exact to the byte; larger ones as one 128-bit digest
  * for each VERIFY_CHUNK bytes. The baseline moves on: a finding makes the new content the baseline, and verify_refresh()
  * does so after a permitted write. Nothing is issued while the stream is capturing, no event crosses streams, nothing is loaded at a launch.
- * README.md has the protocol.
+ * VERIFY.md has the protocol.
  */
 #ifndef CUCONST_VERDICT_VERIFY_H
 #define CUCONST_VERDICT_VERIFY_H
@@ -98,10 +98,17 @@ size_t verify_poll(void);
 /* Polls until nothing is pending or `ms` have passed. Returns how many are still pending. No driver call. */
 size_t verify_drain(uint64_t ms);
 
-/* Synchronous check of one range: waits for the context, compares, reports through `finding` (with `writer`). *ret_changed tells. */
+/*
+ * Synchronous check of one range: waits for the context, compares, reports through `finding` (with `writer`). *ret_changed tells.
+ * CUDA_ERROR_NOT_SUPPORTED: no baseline. CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: a capture runs, nothing was done. CUDA_ERROR_CONTEXT_IS_DESTROYED: the
+ * baseline went with its context. Else the driver's error. *ret_changed is untouched on failure.
+ */
 CUresult verify_now(struct range *range, const struct verify_writer *writer, bool *ret_changed);
 
-/* A capture began or ended somewhere in the process: puts off, then takes, baselines. */
+/*
+ * A capture began or ended somewhere in the process: puts off, then takes, baselines. The last end waits for the device if there are any to take: call it
+ * after the driver's call returned, with no lock held.
+ */
 void verify_capture_began(void);
 void verify_capture_ended(void);
 

@@ -9,6 +9,7 @@
 int main(void)
 {
 	start();
+	CHECK(cuMemsetD8(p, 1, 16)); /* a real driver needs its files to load what this uses */
 	protect(p, SIZE, "p");
 	for (int fd = 3; fd < 1024; fd++)
 		close(fd);

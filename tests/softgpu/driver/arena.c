@@ -67,12 +67,12 @@ void sg_arena_mark(uint64_t address, size_t bytes, enum sg_access access)
 }
 
 /*
- * The address is fixed, so that runs can be compared. The first choice is free in an ordinary process; the second is where ThreadSanitizer lets
- * programs map (and AddressSanitizer does not); the last leaves it to the kernel.
+ * The address is fixed, so that runs can be compared. The first choice is free in an ordinary process and one of the few places
+ * where ThreadSanitizer lets programs map; AddressSanitizer lives there, and leaves room at the second; the last leaves it to the kernel.
  */
 static bool reserve(uint64_t bytes)
 {
-	static const uint64_t choices[] = {UINT64_C(0x200000000000), UINT64_C(0x1000000000), 0};
+	static const uint64_t choices[] = {UINT64_C(0x1000000000), UINT64_C(0x200000000000), 0};
 
 	for (size_t i = 0; i < sizeof(choices) / sizeof(*choices); i++) {
 		void *wanted = (void *)(uintptr_t)choices[i];

@@ -13,6 +13,7 @@
 static struct sg_context *primaries[SG_DEVICES_MAX];
 static unsigned primary_flags[SG_DEVICES_MAX];
 static uint64_t context_ids = 1;
+static struct sg_context *ended; /* created contexts that were destroyed */
 
 bool sg_is_device(CUdevice device)
 {
@@ -145,6 +146,10 @@ static void end(struct sg_context *context)
 		sg_wait_changed();
 	sg_modules_end(context);
 	sg_memory_end(context);
+	if (!context->primary) {
+		context->next_ended = ended;
+		ended = context;
+	}
 }
 
 struct sg_context *sg_context_primary(int device)

@@ -21,6 +21,7 @@ struct sg_context {
 	CUfunc_cache cache;
 	struct sg_stream *streams; /* all of them, the default ones and those that finish after their destruction included */
 	struct sg_stream *legacy;
+	struct sg_context *next_ended;
 	struct ptx_memory memory; /* what kernels of this context may touch; its data is this context */
 };
 

@@ -48,9 +48,11 @@ CUresult sg_cuCtxGetFlags(unsigned int *flags)
 	if (flags == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	sg_lock();
-	*flags = sg_context_current()->flags;
+	const struct sg_context *context = sg_context_current();
+	if (context != NULL)
+		*flags = context->flags;
 	sg_unlock();
-	return CUDA_SUCCESS;
+	return context != NULL ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 CUresult sg_cuCtxSetFlags(unsigned int flags)
@@ -58,9 +60,11 @@ CUresult sg_cuCtxSetFlags(unsigned int flags)
 	if ((flags & ~(unsigned)CU_CTX_FLAGS_MASK) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	sg_lock();
-	sg_context_current()->flags = flags;
+	struct sg_context *context = sg_context_current();
+	if (context != NULL)
+		context->flags = flags;
 	sg_unlock();
-	return CUDA_SUCCESS;
+	return context != NULL ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 CUresult sg_cuCtxSetLimit(CUlimit limit, size_t value)
@@ -70,9 +74,11 @@ CUresult sg_cuCtxSetLimit(CUlimit limit, size_t value)
 	if (limit == CU_LIMIT_SHMEM_SIZE || limit == CU_LIMIT_CIG_ENABLED || limit == CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED)
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
 	sg_lock();
-	sg_context_current()->limits[limit] = value;
+	struct sg_context *context = sg_context_current();
+	if (context != NULL)
+		context->limits[limit] = value;
 	sg_unlock();
-	return CUDA_SUCCESS;
+	return context != NULL ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 CUresult sg_cuCtxGetLimit(size_t *pvalue, CUlimit limit)
@@ -80,9 +86,11 @@ CUresult sg_cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 	if (pvalue == NULL || (unsigned)limit >= CU_LIMIT_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	sg_lock();
-	*pvalue = sg_context_current()->limits[limit];
+	const struct sg_context *context = sg_context_current();
+	if (context != NULL)
+		*pvalue = context->limits[limit];
 	sg_unlock();
-	return CUDA_SUCCESS;
+	return context != NULL ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 CUresult sg_cuCtxGetCacheConfig(CUfunc_cache *pconfig)
@@ -90,9 +98,11 @@ CUresult sg_cuCtxGetCacheConfig(CUfunc_cache *pconfig)
 	if (pconfig == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	sg_lock();
-	*pconfig = sg_context_current()->cache;
+	const struct sg_context *context = sg_context_current();
+	if (context != NULL)
+		*pconfig = context->cache;
 	sg_unlock();
-	return CUDA_SUCCESS;
+	return context != NULL ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 CUresult sg_cuCtxSetCacheConfig(CUfunc_cache config)
@@ -100,9 +110,11 @@ CUresult sg_cuCtxSetCacheConfig(CUfunc_cache config)
 	if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL)
 		return CUDA_ERROR_INVALID_VALUE;
 	sg_lock();
-	sg_context_current()->cache = config;
+	struct sg_context *context = sg_context_current();
+	if (context != NULL)
+		context->cache = config;
 	sg_unlock();
-	return CUDA_SUCCESS;
+	return context != NULL ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 CUresult sg_cuCtxGetSharedMemConfig(CUsharedconfig *pConfig)
@@ -150,7 +162,7 @@ static CUresult change_peer(CUcontext peer, bool enable)
 	sg_lock();
 	struct sg_context *context = sg_context_current(), *other = sg_context_of(peer);
 	unsigned bit = other != NULL ? 1u << other->device : 0;
-	if (other == NULL)
+	if (other == NULL || context == NULL)
 		status = CUDA_ERROR_INVALID_CONTEXT;
 	else if (other->device == context->device)
 		status = CUDA_ERROR_INVALID_DEVICE;

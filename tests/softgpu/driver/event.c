@@ -64,11 +64,11 @@ CUresult sg_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 	event->context = sg_context_current();
 	event->references = 1;
 	event->flags = Flags;
-	bool added = sg_add(event, SG_EVENT);
+	bool alive = event->context != NULL, added = alive && sg_add(event, SG_EVENT);
 	sg_unlock();
 	if (!added) {
 		free(event);
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return alive ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	}
 	*phEvent = (CUevent)event;
 	return CUDA_SUCCESS;
@@ -204,6 +204,24 @@ CUresult sg_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 	if (status == CUDA_SUCCESS) {
 		sg_point_drop(&event->point);
 		event->point = sg_point_of(context->legacy);
+	}
+	sg_unlock();
+	return status;
+}
+
+/* Whatever the context's streams are given from now on waits for the event. */
+CUresult sg_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
+{
+	sg_lock();
+	struct sg_context *context = hCtx == NULL ? sg_context_current() : sg_context_of(hCtx);
+	struct sg_event *event = sg_event_of(hEvent);
+	CUresult status = context == NULL ? CUDA_ERROR_INVALID_CONTEXT : event == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+	for (struct sg_stream *stream = context != NULL ? context->streams : NULL; status == CUDA_SUCCESS && stream != NULL; stream = stream->next) {
+		if (event->point.timeline == NULL || stream->closing || stream->capture != NULL)
+			continue;
+		event->point.timeline->references++;
+		if (!sg_points_add(&stream->waits, event->point))
+			status = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	sg_unlock();
 	return status;

@@ -19,8 +19,10 @@ void sg_exec_free(struct sg_exec *exec)
 		free(exec->nodes[i].needs);
 	}
 	sg_point_drop(&exec->last);
+	struct sg_user_reference *references = exec->user_references;
 	free(exec->nodes);
 	free(exec);
+	sg_user_objects_drop(references);
 }
 
 /* Room for `count` nodes that are put in one by one: exec->count is what there is to free. */
@@ -109,6 +111,8 @@ CUresult sg_exec_create(const struct sg_graph *graph, struct sg_exec **ret_exec)
 		status = append(exec, graph->nodes[i], order);
 	}
 	free(order);
+	if (status == CUDA_SUCCESS && !sg_user_objects_clone(graph->user_references, &exec->user_references))
+		status = CUDA_ERROR_OUT_OF_MEMORY;
 	if (status != CUDA_SUCCESS && exec != NULL)
 		sg_exec_free(exec);
 	if (status == CUDA_SUCCESS)

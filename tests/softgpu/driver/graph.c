@@ -37,11 +37,14 @@ static void free_node(struct sg_node *node)
 
 void sg_graph_free(struct sg_graph *graph)
 {
+	struct sg_user_reference *references = graph->user_references;
+
 	sg_remove(graph);
 	for (size_t i = 0; i < graph->count; i++)
 		free_node(graph->nodes[i]);
 	free(graph->nodes);
 	free(graph);
+	sg_user_objects_drop(references);
 }
 
 bool sg_node_reaches(const struct sg_node *from, const struct sg_node *node)
@@ -125,7 +128,7 @@ static size_t index_in(const struct sg_graph *graph, const struct sg_node *node)
 struct sg_graph *sg_graph_clone(const struct sg_graph *graph)
 {
 	struct sg_graph *clone = sg_graph_create();
-	bool good = clone != NULL;
+	bool good = clone != NULL && sg_user_objects_clone(graph->user_references, &clone->user_references);
 
 	for (size_t i = 0; i < graph->count && good; i++) {
 		const struct sg_node *node = graph->nodes[i];

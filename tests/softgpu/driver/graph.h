@@ -15,6 +15,14 @@ struct sg_node {
 	struct sg_node *origin; /* in a clone: the node it is a clone of, to be compared, not followed */
 };
 
+/* References that a graph holds to a user object. */
+struct sg_user_object;
+struct sg_user_reference {
+	struct sg_user_object *object;
+	unsigned count;
+	struct sg_user_reference *next;
+};
+
 /* A CUgraph. Nodes stand in the order they were added. */
 struct sg_graph {
 	struct sg_node **nodes;
@@ -22,6 +30,7 @@ struct sg_graph {
 	struct sg_graph *origin; /* what it is a clone of: compared, not followed */
 	struct sg_node *parent;  /* the node whose child graph it is: cannot be destroyed by its handle */
 	struct sg_capture *capture; /* that adds to it now */
+	struct sg_user_reference *user_references;
 };
 
 struct sg_exec_node {
@@ -38,6 +47,7 @@ struct sg_exec {
 	struct sg_exec_node *nodes;
 	size_t count;
 	unsigned long long flags;
+	struct sg_user_reference *user_references; /* those its graph held when it was made */
 	struct sg_point last; /* the newest launch: launches of one exec follow each other */
 };
 
@@ -59,5 +69,10 @@ CUresult sg_node_plan(const CUgraphNodeParams *params, struct sg_op *ret_op);
 CUresult sg_node_params(const struct sg_op *op, CUgraphNodeParams *ret_params);
 /* Whether `node` is `from`, or `from` depends on it. */
 bool sg_node_reaches(const struct sg_node *from, const struct sg_node *node);
+
+/* user_object.c. The lock is dropped while destructors run: take the list out of its graph first. */
+void sg_user_objects_drop(struct sg_user_reference *references);
+/* Puts copies in front of *ret_clone; false without memory, with what there is in *ret_clone. */
+bool sg_user_objects_clone(const struct sg_user_reference *references, struct sg_user_reference **ret_clone);
 
 #endif

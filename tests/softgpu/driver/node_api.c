@@ -318,3 +318,55 @@ CUresult sg_cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAM
 	}
 	return status;
 }
+
+/* Of a kernel's attributes only the cooperative one means something here; the others are hints, kept by nobody. */
+static bool is_hint(CUkernelNodeAttrID attr)
+{
+	return attr == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW || attr == CU_LAUNCH_ATTRIBUTE_PRIORITY || attr == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN ||
+	       attr == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP || attr == CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+}
+
+static struct sg_node *kernel_node(CUgraphNode handle)
+{
+	struct sg_node *node = sg_node_of(handle);
+
+	return node != NULL && node->type == CU_GRAPH_NODE_TYPE_KERNEL ? node : NULL;
+}
+
+CUresult sg_cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr, CUkernelNodeAttrValue *value_out)
+{
+	if (value_out == NULL || (attr != CU_LAUNCH_ATTRIBUTE_COOPERATIVE && !is_hint(attr)))
+		return CUDA_ERROR_INVALID_VALUE;
+	sg_lock();
+	const struct sg_node *node = kernel_node(hNode);
+	if (node != NULL) {
+		memset(value_out, 0, sizeof(*value_out));
+		if (attr == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+			value_out->cooperative = node->op.launch.cooperative;
+	}
+	sg_unlock();
+	return node != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult sg_cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue *value)
+{
+	if (value == NULL || (attr != CU_LAUNCH_ATTRIBUTE_COOPERATIVE && !is_hint(attr)))
+		return CUDA_ERROR_INVALID_VALUE;
+	sg_lock();
+	struct sg_node *node = kernel_node(hNode);
+	if (node != NULL && attr == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+		node->op.launch.cooperative = value->cooperative != 0;
+	sg_unlock();
+	return node != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult sg_cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
+{
+	sg_lock();
+	struct sg_node *to = kernel_node(dst);
+	const struct sg_node *from = kernel_node(src);
+	if (to != NULL && from != NULL)
+		to->op.launch.cooperative = from->op.launch.cooperative;
+	sg_unlock();
+	return to != NULL && from != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}

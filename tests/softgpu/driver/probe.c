@@ -106,7 +106,7 @@ CUresult sg_unimplemented(size_t index)
 
 	if (status != CUDA_SUCCESS)
 		return status;
-	if (index < sizeof(said) && atomic_exchange(&said[index], 1) == 0 && (quiet == NULL || strcmp(quiet, "1") != 0))
+	if ((quiet == NULL || strcmp(quiet, "1") != 0) && index < sizeof(said) && atomic_exchange(&said[index], 1) == 0)
 		dprintf(STDERR_FILENO, "softgpu: %s is not implemented\n", sg_symbols[index].name);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -86,13 +86,14 @@ CUresult sg_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, i
 	else if (priority < -5)
 		priority = -5;
 	sg_lock();
-	struct sg_stream *stream = sg_stream_create(sg_context_current(), flags, priority);
+	struct sg_context *context = sg_context_current(); /* another thread may have ended it just now */
+	struct sg_stream *stream = context != NULL ? sg_stream_create(context, flags, priority) : NULL;
 	bool added = stream != NULL && sg_add(stream, SG_STREAM);
 	if (stream != NULL && !added)
 		sg_stream_close(stream);
 	sg_unlock();
 	if (!added)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return context != NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	*phStream = (CUstream)stream;
 	return CUDA_SUCCESS;
 }

@@ -68,7 +68,6 @@ static bool read_label(struct loader *loader, struct slice name, int line)
 	struct ptx_text *text = text_of(loader);
 	struct symbol *symbol;
 
-	/* Other directives after a label (nvcc puts .pragma "nounroll" there) belong to nobody. */
 	if (text->token == TOKEN_DOT && slice_is(text->word, "branchtargets")) {
 		ptx_text_next(text);
 		return read_branch_targets(loader, name, line);

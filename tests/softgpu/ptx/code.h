@@ -1,8 +1,9 @@
 /*
- * What a loaded module is made of: types, decoded instructions, functions, variables. Built once by the loader, read-only afterwards.
+ * What a loaded module is made of: types, decoded instructions, functions, variables. Built once by the loader,
+ * read-only afterwards.
  *
- * A register is a slot: one 64-bit word for each of a warp's 32 lanes, holding the value's bits zero-extended. Immediates and special
- * registers are slots too, so an instruction reads its operands without asking what they are.
+ * A register is a slot: one 64-bit word for each of a warp's 32 lanes, holding the value's bits zero-extended.
+ * Immediates and special registers are slots too, so an instruction reads its operands without asking what they are.
  */
 #ifndef SOFTGPU_PTX_CODE_H
 #define SOFTGPU_PTX_CODE_H
@@ -16,11 +17,26 @@
 #define WARP_LANES 32u
 
 enum ptx_type {
-	TY_NONE, TY_PRED,
-	TY_B8, TY_B16, TY_B32, TY_B64,
-	TY_U8, TY_U16, TY_U32, TY_U64,
-	TY_S8, TY_S16, TY_S32, TY_S64,
-	TY_F16, TY_F16X2, TY_BF16, TY_BF16X2, TY_F32, TY_F64,
+	TY_NONE,
+	TY_PRED,
+	TY_B8,
+	TY_B16,
+	TY_B32,
+	TY_B64,
+	TY_U8,
+	TY_U16,
+	TY_U32,
+	TY_U64,
+	TY_S8,
+	TY_S16,
+	TY_S32,
+	TY_S64,
+	TY_F16,
+	TY_F16X2,
+	TY_BF16,
+	TY_BF16X2,
+	TY_F32,
+	TY_F64,
 	TY_COUNT,
 };
 
@@ -38,12 +54,38 @@ enum bank { BANK_REGISTER, BANK_CONSTANT, BANK_SPECIAL, BANK_COUNT };
 #define LOCAL_BASE OPERAND(BANK_REGISTER, 0)
 
 enum special {
-	SP_TID_X, SP_TID_Y, SP_TID_Z, SP_NTID_X, SP_NTID_Y, SP_NTID_Z,
-	SP_CTAID_X, SP_CTAID_Y, SP_CTAID_Z, SP_NCTAID_X, SP_NCTAID_Y, SP_NCTAID_Z,
-	SP_LANEID, SP_WARPID, SP_NWARPID, SP_DYNAMIC_SHARED, SP_TOTAL_SHARED, SP_DYNAMIC_BASE, SP_ZERO, SP_ONE,
-	SP_MASK_EQ, SP_MASK_LE, SP_MASK_LT, SP_MASK_GE, SP_MASK_GT,
+	SP_TID_X,
+	SP_TID_Y,
+	SP_TID_Z,
+	SP_NTID_X,
+	SP_NTID_Y,
+	SP_NTID_Z,
+	SP_CTAID_X,
+	SP_CTAID_Y,
+	SP_CTAID_Z,
+	SP_NCTAID_X,
+	SP_NCTAID_Y,
+	SP_NCTAID_Z,
+	SP_LANEID,
+	SP_WARPID,
+	SP_NWARPID,
+	SP_DYNAMIC_SHARED,
+	SP_TOTAL_SHARED,
+	SP_DYNAMIC_BASE,
+	SP_ZERO,
+	SP_ONE,
+	SP_MASK_EQ,
+	SP_MASK_LE,
+	SP_MASK_LT,
+	SP_MASK_GE,
+	SP_MASK_GT,
 	SP_STORED, /* those before this are slots; those after are read when asked for */
-	SP_CLOCK = SP_STORED, SP_CLOCK_HI, SP_CLOCK64, SP_TIMER, SP_TIMER_LO, SP_TIMER_HI,
+	SP_CLOCK = SP_STORED,
+	SP_CLOCK_HI,
+	SP_CLOCK64,
+	SP_TIMER,
+	SP_TIMER_LO,
+	SP_TIMER_HI,
 };
 
 struct warp;
@@ -59,8 +101,14 @@ enum step {
 typedef enum step (*step_fn)(struct warp *warp, const struct insn *insn, uint32_t mask);
 
 enum insn_flags {
-	FLAG_FTZ = 1, FLAG_SAT = 2, FLAG_NAN = 4, FLAG_RELU = 8, FLAG_UNSIGNED_SECOND = 16, FLAG_HIGH = 32,
-	FLAG_SIGNED = 64, FLAG_CLAMP = 128,
+	FLAG_FTZ = 1,
+	FLAG_SAT = 2,
+	FLAG_NAN = 4,
+	FLAG_RELU = 8,
+	FLAG_UNSIGNED_SECOND = 16,
+	FLAG_HIGH = 32,
+	FLAG_SIGNED = 64,
+	FLAG_CLAMP = 128,
 };
 
 struct insn {
@@ -70,11 +118,11 @@ struct insn {
 	uint32_t guard;      /* a predicate, or NO_OPERAND */
 	uint32_t line;
 	uint64_t imm;
-	const void *extra;   /* operand lists, tables and call sites, owned by the module */
+	const void *extra; /* operand lists, tables and call sites, owned by the module */
 	uint8_t guard_not, type, type2, space;
 	uint8_t flags, op, width, count; /* width: bytes of an element or of the result register */
 	uint32_t target;
-	int8_t round;        /* of fesetround, packed by the decoder: 0 nearest, 1 zero, 2 down, 3 up, 4 away from zero at ties */
+	int8_t round; /* of fesetround, packed by the decoder: 0 nearest, 1 zero, 2 down, 3 up, 4 away from zero at ties */
 };
 
 struct variable {
@@ -98,7 +146,8 @@ struct ptx_function {
 	uint64_t *constants; /* WARP_LANES words for each */
 	uint32_t constant_count;
 	uint32_t register_count;
-	struct formal *formals, *results; /* of an entry: in the parameter block; of a .func: in its frame's local memory */
+	struct formal *formals,
+		*results; /* of an entry: in the parameter block; of a .func: in its frame's local memory */
 	unsigned formal_count, result_count;
 	size_t params_bytes, local_bytes, shared_bytes;
 	uint32_t max_threads, required[3]; /* 0: not said */
@@ -131,9 +180,9 @@ struct ptx_module {
 	struct ptx_function **entries;
 	size_t entry_count;
 	struct variable *variables;
-	uint64_t shared_used;    /* end of the module's own shared variables */
-	uint64_t shared_top;     /* end of any shared variable */
-	size_t dynamic_align;    /* of dynamic shared memory */
+	uint64_t shared_used; /* end of the module's own shared variables */
+	uint64_t shared_top;  /* end of any shared variable */
+	size_t dynamic_align; /* of dynamic shared memory */
 	size_t max_func_local;
 	struct arena arena;
 };

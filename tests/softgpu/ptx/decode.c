@@ -1,4 +1,7 @@
-/* From a statement to instructions: the rules by name, and what every decoder needs to look at modifiers and operands. */
+/*
+ * From a statement to instructions: the rules by name, and what every decoder needs to look at modifiers and
+ * operands.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,7 +9,8 @@
 
 bool ptx_bad(struct statement *statement, const char *why)
 {
-	return ptx_text_fail_at(text_of(statement->loader), statement->line, PTX_INVALID, "%.*s: %s", SLICE(statement->opcode), why);
+	return ptx_text_fail_at(text_of(statement->loader), statement->line, PTX_INVALID, "%.*s: %s",
+	                        SLICE(statement->opcode), why);
 }
 
 static void spell(const struct statement *statement, char *name, size_t bytes)
@@ -22,8 +26,8 @@ bool ptx_unsupported(struct statement *statement, const char *why)
 	char name[160];
 
 	spell(statement, name, sizeof(name));
-	return ptx_text_fail_at(text_of(statement->loader), statement->line, PTX_UNSUPPORTED, "instruction '%s' is not supported%s%s", name,
-	                        why ? ": " : "", why ? why : "");
+	return ptx_text_fail_at(text_of(statement->loader), statement->line, PTX_UNSUPPORTED,
+	                        "instruction '%s' is not supported%s%s", name, why ? ": " : "", why ? why : "");
 }
 
 bool ptx_modifier(struct statement *statement, const char *word)
@@ -90,7 +94,8 @@ static bool put_sum(struct statement *statement, uint32_t base, uint64_t offset,
 	return put_helper(statement, insn);
 }
 
-static bool variable_value(struct statement *statement, const struct operand *operand, enum ptx_type type, uint32_t *ret_operand)
+static bool variable_value(struct statement *statement, const struct operand *operand, enum ptx_type type,
+                           uint32_t *ret_operand)
 {
 	const struct symbol *symbol = operand->symbol;
 	uint64_t address = symbol->address + operand->offset;
@@ -109,7 +114,8 @@ static bool variable_value(struct statement *statement, const struct operand *op
 
 static bool not_declared(struct statement *statement, const struct operand *operand)
 {
-	return ptx_text_fail_at(text_of(statement->loader), statement->line, PTX_INVALID, "'%.*s' is not declared", SLICE(operand->name));
+	return ptx_text_fail_at(text_of(statement->loader), statement->line, PTX_INVALID, "'%.*s' is not declared",
+	                        SLICE(operand->name));
 }
 
 static bool negate(struct statement *statement, uint32_t *operand)
@@ -136,7 +142,8 @@ static bool read_clock(struct statement *statement, const struct operand *operan
 	return put_helper(statement, insn);
 }
 
-static bool source(struct statement *statement, struct operand *operand, enum ptx_type type, bool wide, uint32_t *ret_operand)
+static bool source(struct statement *statement, struct operand *operand, enum ptx_type type, bool wide,
+                   uint32_t *ret_operand)
 {
 	unsigned bytes = ptx_type_bytes(type), own = ptx_type_bytes(operand->type);
 	uint64_t bits;
@@ -180,9 +187,12 @@ bool ptx_wide_source(struct statement *statement, unsigned index, enum ptx_type 
 	return source(statement, &statement->operands[index], type, true, ret_operand);
 }
 
-bool ptx_item_source(struct statement *statement, struct operand *operand, unsigned item, enum ptx_type type, bool wide, uint32_t *ret_operand)
+bool ptx_item_source(struct statement *statement, struct operand *operand, unsigned item, enum ptx_type type, bool wide,
+                     uint32_t *ret_operand)
 {
-	struct operand one = {.kind = operand->item_kinds[item], .operand = operand->items[item], .type = operand->item_types[item],
+	struct operand one = {.kind = operand->item_kinds[item],
+	                      .operand = operand->items[item],
+	                      .type = operand->item_types[item],
 	                      .constant = operand->item_constants[item]};
 
 	return source(statement, &one, type, wide, ret_operand);
@@ -193,13 +203,14 @@ bool ptx_destination(struct statement *statement, unsigned index, enum ptx_type 
 	return ptx_destination_of(statement, &statement->operands[index], type, false, ret_operand, NULL);
 }
 
-bool ptx_wide_destination(struct statement *statement, unsigned index, enum ptx_type type, uint32_t *ret_operand, unsigned *ret_bytes)
+bool ptx_wide_destination(struct statement *statement, unsigned index, enum ptx_type type, uint32_t *ret_operand,
+                          unsigned *ret_bytes)
 {
 	return ptx_destination_of(statement, &statement->operands[index], type, true, ret_operand, ret_bytes);
 }
 
-bool ptx_destination_of(struct statement *statement, const struct operand *operand, enum ptx_type type, bool wide, uint32_t *ret_operand,
-                        unsigned *ret_bytes)
+bool ptx_destination_of(struct statement *statement, const struct operand *operand, enum ptx_type type, bool wide,
+                        uint32_t *ret_operand, unsigned *ret_bytes)
 {
 	unsigned bytes = ptx_type_bytes(type), own = ptx_type_bytes(operand->type);
 

@@ -5,7 +5,11 @@
 
 static enum ptx_type doubled(enum ptx_type type)
 {
-	return type == TY_U16 ? TY_U32 : type == TY_S16 ? TY_S32 : type == TY_U32 ? TY_U64 : type == TY_S32 ? TY_S64 : TY_NONE;
+	return type == TY_U16   ? TY_U32
+	       : type == TY_S16 ? TY_S32
+	       : type == TY_U32 ? TY_U64
+	       : type == TY_S32 ? TY_S64
+	                        : TY_NONE;
 }
 
 static bool is_half(enum ptx_type type)
@@ -14,7 +18,8 @@ static bool is_half(enum ptx_type type)
 }
 
 /* d and the sources in order; the last may have a type of its own. */
-static bool take_operands(struct statement *statement, struct insn *insn, enum ptx_type to, enum ptx_type from, unsigned sources)
+static bool take_operands(struct statement *statement, struct insn *insn, enum ptx_type to, enum ptx_type from,
+                          unsigned sources)
 {
 	uint32_t *const slots[] = {&insn->a, &insn->b, &insn->c, &insn->m};
 
@@ -53,10 +58,12 @@ static bool decode_float(struct statement *statement, enum float_op op, enum ptx
 	struct insn insn = INSN_INIT;
 	int round = take_rounding(statement);
 	bool approximate = ptx_modifier(statement, "approx") || ptx_modifier(statement, "full");
-	bool is_approximate = op == FLOAT_SIN || op == FLOAT_COS || op == FLOAT_EX2 || op == FLOAT_LG2 || op == FLOAT_TANH || op == FLOAT_RSQRT;
+	bool is_approximate = op == FLOAT_SIN || op == FLOAT_COS || op == FLOAT_EX2 || op == FLOAT_LG2 ||
+	                      op == FLOAT_TANH || op == FLOAT_RSQRT;
 	bool rounds = op != FLOAT_ABS && op != FLOAT_NEG && op != FLOAT_MIN && op != FLOAT_MAX && !is_approximate;
 
-	if (approximate && (op == FLOAT_ADD || op == FLOAT_SUB || op == FLOAT_MUL || op == FLOAT_FMA || !(rounds || is_approximate)))
+	if (approximate &&
+	    (op == FLOAT_ADD || op == FLOAT_SUB || op == FLOAT_MUL || op == FLOAT_FMA || !(rounds || is_approximate)))
 		return ptx_bad(statement, ".approx does not apply");
 	if (round >= 0 && (approximate || !rounds || (is_half(type) && round)))
 		return ptx_bad(statement, "a rounding does not apply");
@@ -74,24 +81,42 @@ static bool decode_float(struct statement *statement, enum float_op op, enum ptx
 	return take_operands(statement, &insn, type, type, sources) && ptx_put(statement, insn);
 }
 
-enum arithmetic { AR_ADD, AR_SUB, AR_MUL, AR_MAD, AR_FMA, AR_DIV, AR_REM, AR_ABS, AR_NEG, AR_MIN, AR_MAX, AR_SAD, AR_MUL24, AR_MAD24 };
+enum arithmetic {
+	AR_ADD,
+	AR_SUB,
+	AR_MUL,
+	AR_MAD,
+	AR_FMA,
+	AR_DIV,
+	AR_REM,
+	AR_ABS,
+	AR_NEG,
+	AR_MIN,
+	AR_MAX,
+	AR_SAD,
+	AR_MUL24,
+	AR_MAD24
+};
 
 static const struct {
 	enum int_op integer;
 	enum float_op real; /* FLOAT_COUNT: none */
 	unsigned sources;
 } shapes[] = {
-	[AR_ADD] = {INT_ADD, FLOAT_ADD, 2}, [AR_SUB] = {INT_SUB, FLOAT_SUB, 2}, [AR_MUL] = {INT_MUL_LO, FLOAT_MUL, 2},
-	[AR_MAD] = {INT_MAD_LO, FLOAT_FMA, 3}, [AR_FMA] = {INT_COUNT, FLOAT_FMA, 3}, [AR_DIV] = {INT_DIV, FLOAT_DIV, 2},
-	[AR_REM] = {INT_REM, FLOAT_COUNT, 2}, [AR_ABS] = {INT_ABS, FLOAT_ABS, 1}, [AR_NEG] = {INT_NEG, FLOAT_NEG, 1},
-	[AR_MIN] = {INT_MIN, FLOAT_MIN, 2}, [AR_MAX] = {INT_MAX, FLOAT_MAX, 2}, [AR_SAD] = {INT_SAD, FLOAT_COUNT, 3},
+	[AR_ADD] = {INT_ADD, FLOAT_ADD, 2},          [AR_SUB] = {INT_SUB, FLOAT_SUB, 2},
+	[AR_MUL] = {INT_MUL_LO, FLOAT_MUL, 2},       [AR_MAD] = {INT_MAD_LO, FLOAT_FMA, 3},
+	[AR_FMA] = {INT_COUNT, FLOAT_FMA, 3},        [AR_DIV] = {INT_DIV, FLOAT_DIV, 2},
+	[AR_REM] = {INT_REM, FLOAT_COUNT, 2},        [AR_ABS] = {INT_ABS, FLOAT_ABS, 1},
+	[AR_NEG] = {INT_NEG, FLOAT_NEG, 1},          [AR_MIN] = {INT_MIN, FLOAT_MIN, 2},
+	[AR_MAX] = {INT_MAX, FLOAT_MAX, 2},          [AR_SAD] = {INT_SAD, FLOAT_COUNT, 3},
 	[AR_MUL24] = {INT_MUL24_LO, FLOAT_COUNT, 2}, [AR_MAD24] = {INT_MAD24_LO, FLOAT_COUNT, 3},
 };
 
 /* .hi and .wide change what a product is; .lo is the default of the tables. */
 static bool take_part(struct statement *statement, enum int_op *op, bool *ret_wide)
 {
-	bool lo = ptx_modifier(statement, "lo"), hi = ptx_modifier(statement, "hi"), wide = ptx_modifier(statement, "wide");
+	bool lo = ptx_modifier(statement, "lo"), hi = ptx_modifier(statement, "hi"),
+	     wide = ptx_modifier(statement, "wide");
 
 	if (*op != INT_MUL_LO && *op != INT_MAD_LO && *op != INT_MUL24_LO && *op != INT_MAD24_LO)
 		return !lo && !hi && !wide ? true : ptx_bad(statement, ".lo, .hi and .wide are for products");
@@ -130,7 +155,8 @@ static bool decode_carry(struct statement *statement, enum int_op op, unsigned s
 	insn.run = ptx_step_int(op, type);
 	if (!take_operands(statement, &insn, type, type, sources))
 		return false;
-	if ((carry_in && !carry_slot(statement->loader, &insn.m)) || (carry_out && !carry_slot(statement->loader, &insn.e)))
+	if ((carry_in && !carry_slot(statement->loader, &insn.m)) ||
+	    (carry_out && !carry_slot(statement->loader, &insn.e)))
 		return false;
 	return ptx_put(statement, insn);
 }
@@ -142,12 +168,16 @@ static bool decode_arithmetic(struct statement *statement, int which)
 	bool wide = false;
 
 	if ((which == AR_ADD || which == AR_SUB || which == AR_MAD) && ptx_modifier(statement, "cc"))
-		return decode_carry(statement, which == AR_ADD ? INT_ADD_CC : which == AR_SUB ? INT_SUB_CC : INT_MAD_LO_CC,
+		return decode_carry(statement,
+		                    which == AR_ADD   ? INT_ADD_CC
+		                    : which == AR_SUB ? INT_SUB_CC
+		                                      : INT_MAD_LO_CC,
 		                    shapes[which].sources, false, true);
 	enum ptx_type type = ptx_modifier_type(statement);
 	if (ptx_type_is_float(type))
-		return shapes[which].real == FLOAT_COUNT ? ptx_unsupported(statement, NULL)
-		                                         : decode_float(statement, shapes[which].real, type, shapes[which].sources);
+		return shapes[which].real == FLOAT_COUNT
+		               ? ptx_unsupported(statement, NULL)
+		               : decode_float(statement, shapes[which].real, type, shapes[which].sources);
 	if (op == INT_COUNT || !INT_LIKE(type))
 		return ptx_unsupported(statement, NULL);
 	if (!take_part(statement, &op, &wide))
@@ -176,8 +206,9 @@ static bool decode_function(struct statement *statement, int op)
 }
 
 static const char *const comparisons[CMP_COUNT] = {
-	[CMP_EQ] = "eq", [CMP_NE] = "ne", [CMP_LT] = "lt", [CMP_LE] = "le", [CMP_GT] = "gt", [CMP_GE] = "ge", [CMP_EQU] = "equ",
-	[CMP_NEU] = "neu", [CMP_LTU] = "ltu", [CMP_LEU] = "leu", [CMP_GTU] = "gtu", [CMP_GEU] = "geu", [CMP_NUM] = "num", [CMP_NAN] = "nan",
+	[CMP_EQ] = "eq",   [CMP_NE] = "ne",   [CMP_LT] = "lt",   [CMP_LE] = "le",   [CMP_GT] = "gt",
+	[CMP_GE] = "ge",   [CMP_EQU] = "equ", [CMP_NEU] = "neu", [CMP_LTU] = "ltu", [CMP_LEU] = "leu",
+	[CMP_GTU] = "gtu", [CMP_GEU] = "geu", [CMP_NUM] = "num", [CMP_NAN] = "nan",
 };
 
 static enum cmp_op take_comparison(struct statement *statement, bool *ret_unsigned)
@@ -197,7 +228,10 @@ static enum cmp_op take_comparison(struct statement *statement, bool *ret_unsign
 
 static uint8_t take_join(struct statement *statement)
 {
-	return ptx_modifier(statement, "and") ? JOIN_AND : ptx_modifier(statement, "or") ? JOIN_OR : ptx_modifier(statement, "xor") ? JOIN_XOR : JOIN_NONE;
+	return ptx_modifier(statement, "and")   ? JOIN_AND
+	       : ptx_modifier(statement, "or")  ? JOIN_OR
+	       : ptx_modifier(statement, "xor") ? JOIN_XOR
+	                                        : JOIN_NONE;
 }
 
 static enum ptx_type as_unsigned(enum ptx_type type)
@@ -222,7 +256,10 @@ static bool decode_compare(struct statement *statement, int set)
 	type = ptx_modifier_type(statement);
 	if (unsigned_words)
 		type = as_unsigned(type);
-	if (type == TY_NONE || (set && to != TY_U32 && to != TY_S32 && to != TY_F32))
+	bool half = type == TY_F16 || type == TY_BF16;
+	bool settable = to == TY_U32 || to == TY_S32 || to == TY_F32 ||
+	                (half && (to == type || to == TY_U16 || to == TY_S16));
+	if (type == TY_NONE || (set && !settable))
 		return ptx_unsupported(statement, NULL);
 	insn.type2 = to;
 	insn.run = ptx_step_compare(op, type, set);
@@ -232,7 +269,8 @@ static bool decode_compare(struct statement *statement, int set)
 		return false;
 	if (sources == 3 && !ptx_source(statement, 3, TY_PRED, &insn.c))
 		return false;
-	if (statement->has_second && (set || !ptx_destination_of(statement, &statement->second, TY_PRED, false, &insn.e, NULL)))
+	if (statement->has_second &&
+	    (set || !ptx_destination_of(statement, &statement->second, TY_PRED, false, &insn.e, NULL)))
 		return set ? ptx_bad(statement, "only setp has two results") : false;
 	return ptx_put(statement, insn);
 }
@@ -244,7 +282,8 @@ static bool decode_convert_pair(struct statement *statement, struct insn insn, e
 	insn.type = to;
 	insn.run = ptx_step_convert_pair();
 	return ptx_operand_count(statement, 3, 3) && ptx_destination(statement, 0, to, &insn.d) &&
-	       ptx_source(statement, 1, TY_F32, &insn.a) && ptx_source(statement, 2, TY_F32, &insn.b) && ptx_put(statement, insn);
+	       ptx_source(statement, 1, TY_F32, &insn.a) && ptx_source(statement, 2, TY_F32, &insn.b) &&
+	       ptx_put(statement, insn);
 }
 
 static bool decode_convert(struct statement *statement, int unused)
@@ -286,15 +325,33 @@ static bool decode_convert(struct statement *statement, int unused)
 }
 
 const struct rule ptx_rules_arithmetic[] = {
-	{"add", decode_arithmetic, AR_ADD}, {"sub", decode_arithmetic, AR_SUB}, {"mul", decode_arithmetic, AR_MUL},
-	{"mad", decode_arithmetic, AR_MAD}, {"fma", decode_arithmetic, AR_FMA}, {"div", decode_arithmetic, AR_DIV},
-	{"rem", decode_arithmetic, AR_REM}, {"abs", decode_arithmetic, AR_ABS}, {"neg", decode_arithmetic, AR_NEG},
-	{"min", decode_arithmetic, AR_MIN}, {"max", decode_arithmetic, AR_MAX}, {"sad", decode_arithmetic, AR_SAD},
-	{"mul24", decode_arithmetic, AR_MUL24}, {"mad24", decode_arithmetic, AR_MAD24},
-	{"addc", decode_with_carry, INT_ADD_CC}, {"subc", decode_with_carry, INT_SUB_CC}, {"madc", decode_with_carry, INT_MAD_LO_CC},
-	{"rcp", decode_function, FLOAT_RCP}, {"sqrt", decode_function, FLOAT_SQRT}, {"rsqrt", decode_function, FLOAT_RSQRT},
-	{"sin", decode_function, FLOAT_SIN}, {"cos", decode_function, FLOAT_COS}, {"ex2", decode_function, FLOAT_EX2},
-	{"lg2", decode_function, FLOAT_LG2}, {"tanh", decode_function, FLOAT_TANH},
-	{"setp", decode_compare, false}, {"set", decode_compare, true}, {"cvt", decode_convert, 0},
+	{"add", decode_arithmetic, AR_ADD},
+	{"sub", decode_arithmetic, AR_SUB},
+	{"mul", decode_arithmetic, AR_MUL},
+	{"mad", decode_arithmetic, AR_MAD},
+	{"fma", decode_arithmetic, AR_FMA},
+	{"div", decode_arithmetic, AR_DIV},
+	{"rem", decode_arithmetic, AR_REM},
+	{"abs", decode_arithmetic, AR_ABS},
+	{"neg", decode_arithmetic, AR_NEG},
+	{"min", decode_arithmetic, AR_MIN},
+	{"max", decode_arithmetic, AR_MAX},
+	{"sad", decode_arithmetic, AR_SAD},
+	{"mul24", decode_arithmetic, AR_MUL24},
+	{"mad24", decode_arithmetic, AR_MAD24},
+	{"addc", decode_with_carry, INT_ADD_CC},
+	{"subc", decode_with_carry, INT_SUB_CC},
+	{"madc", decode_with_carry, INT_MAD_LO_CC},
+	{"rcp", decode_function, FLOAT_RCP},
+	{"sqrt", decode_function, FLOAT_SQRT},
+	{"rsqrt", decode_function, FLOAT_RSQRT},
+	{"sin", decode_function, FLOAT_SIN},
+	{"cos", decode_function, FLOAT_COS},
+	{"ex2", decode_function, FLOAT_EX2},
+	{"lg2", decode_function, FLOAT_LG2},
+	{"tanh", decode_function, FLOAT_TANH},
+	{"setp", decode_compare, false},
+	{"set", decode_compare, true},
+	{"cvt", decode_convert, 0},
 	{0},
 };

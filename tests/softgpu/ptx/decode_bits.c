@@ -32,7 +32,8 @@ static bool decode_shift(struct statement *statement, int op)
 
 	insn.run = type == TY_NONE ? NULL : ptx_step_bit(op, type);
 	return ptx_operand_count(statement, 3, 3) && ptx_destination(statement, 0, type, &insn.d) &&
-	       ptx_source(statement, 1, type, &insn.a) && ptx_source(statement, 2, TY_U32, &insn.b) && ptx_put(statement, insn);
+	       ptx_source(statement, 1, type, &insn.a) && ptx_source(statement, 2, TY_U32, &insn.b) &&
+	       ptx_put(statement, insn);
 }
 
 /* clz, popc and bfind give 32 bits whatever they look at. */
@@ -57,13 +58,14 @@ static bool decode_field(struct statement *statement, int op)
 	insn.run = type == TY_NONE ? NULL : ptx_step_bit(op, type);
 	if (op == BIT_BREV)
 		return take_uniform(statement, &insn, type, 1) && ptx_put(statement, insn);
-	if (!ptx_operand_count(statement, insert ? 5 : 4, insert ? 5 : 4) || !ptx_destination(statement, 0, type, &insn.d) ||
-	    !ptx_source(statement, 1, type, &insn.a))
+	if (!ptx_operand_count(statement, insert ? 5 : 4, insert ? 5 : 4) ||
+	    !ptx_destination(statement, 0, type, &insn.d) || !ptx_source(statement, 1, type, &insn.a))
 		return false;
 	if (insert)
 		return ptx_source(statement, 2, type, &insn.b) && ptx_source(statement, 3, TY_U32, &insn.c) &&
 		       ptx_source(statement, 4, TY_U32, &insn.m) && ptx_put(statement, insn);
-	return ptx_source(statement, 2, TY_U32, &insn.b) && ptx_source(statement, 3, TY_U32, &insn.c) && ptx_put(statement, insn);
+	return ptx_source(statement, 2, TY_U32, &insn.b) && ptx_source(statement, 3, TY_U32, &insn.c) &&
+	       ptx_put(statement, insn);
 }
 
 /* mov.b64 d, {a, b} and mov.b64 {a, b}, s. */
@@ -79,15 +81,16 @@ static bool decode_pack(struct statement *statement, enum ptx_type type)
 
 	if (!slots)
 		return false;
-	if (to->kind == from->kind || type < TY_B16 || type > TY_B64 || bytes * vector->count != ptx_type_bytes(type) || bytes == 8 ||
-	    (bytes != 1 && bytes != 2 && bytes != 4))
+	if (to->kind == from->kind || type < TY_B16 || type > TY_B64 || bytes * vector->count != ptx_type_bytes(type) ||
+	    bytes == 8 || (bytes != 1 && bytes != 2 && bytes != 4))
 		return ptx_unsupported(statement, "this vector move");
 	insn.run = ptx_step_misc(pack ? BIT_PACK : BIT_UNPACK);
 	insn.extra = slots;
 	insn.count = (uint8_t)vector->count;
 	insn.width = (uint8_t)bytes;
 	for (unsigned n = 0; n < vector->count; n++) {
-		struct operand item = {.kind = vector->item_kinds[n], .operand = vector->items[n], .type = vector->item_types[n]};
+		struct operand item = {
+			.kind = vector->item_kinds[n], .operand = vector->items[n], .type = vector->item_types[n]};
 
 		if (pack ? !ptx_item_source(statement, vector, n, element, false, &slots[n])
 		         : !ptx_destination_of(statement, &item, element, false, &slots[n], NULL))
@@ -110,7 +113,8 @@ static bool decode_move(struct statement *statement, int unused)
 	if (statement->operands[0].kind == OPERAND_VECTOR || statement->operands[1].kind == OPERAND_VECTOR)
 		return decode_pack(statement, type);
 	insn.run = ptx_step_bit(BIT_MOV, type);
-	return ptx_destination(statement, 0, type, &insn.d) && ptx_source(statement, 1, type, &insn.a) && ptx_put(statement, insn);
+	return ptx_destination(statement, 0, type, &insn.d) && ptx_source(statement, 1, type, &insn.a) &&
+	       ptx_put(statement, insn);
 }
 
 static bool decode_select(struct statement *statement, int unused)
@@ -260,8 +264,9 @@ static bool take_space(struct statement *statement, struct insn *insn)
 	static const struct {
 		const char *word;
 		enum ptx_space space;
-	} words[] = {{"global", SPACE_GLOBAL}, {"const", SPACE_CONST}, {"shared", SPACE_SHARED}, {"shared::cta", SPACE_SHARED},
-	             {"local", SPACE_LOCAL}, {"param", SPACE_PARAM}, {"param::entry", SPACE_PARAM}};
+	} words[] = {{"global", SPACE_GLOBAL},      {"const", SPACE_CONST}, {"shared", SPACE_SHARED},
+	             {"shared::cta", SPACE_SHARED}, {"local", SPACE_LOCAL}, {"param", SPACE_PARAM},
+	             {"param::entry", SPACE_PARAM}};
 
 	for (unsigned n = 0; n < sizeof(words) / sizeof(words[0]); n++)
 		if (ptx_modifier(statement, words[n].word)) {
@@ -303,13 +308,33 @@ static bool decode_isspacep(struct statement *statement, int unused)
 }
 
 const struct rule ptx_rules_bits[] = {
-	{"and", decode_logic, BIT_AND}, {"or", decode_logic, BIT_OR}, {"xor", decode_logic, BIT_XOR}, {"not", decode_logic, BIT_NOT},
-	{"cnot", decode_logic, BIT_CNOT}, {"shl", decode_shift, BIT_SHL}, {"shr", decode_shift, BIT_SHR}, {"clz", decode_count, BIT_CLZ},
-	{"popc", decode_count, BIT_POPC}, {"bfind", decode_count, BIT_BFIND}, {"brev", decode_field, BIT_BREV},
-	{"bfe", decode_field, BIT_BFE}, {"bfi", decode_field, BIT_BFI}, {"mov", decode_move, 0}, {"selp", decode_select, 0},
-	{"slct", decode_slct, 0}, {"lop3", decode_lop3, 0}, {"prmt", decode_prmt, 0}, {"shf", decode_shf, 0},
-	{"dp4a", decode_dot, BIT_DP4A}, {"dp2a", decode_dot, BIT_DP2A}, {"bmsk", decode_mask, BIT_BMSK},
-	{"szext", decode_mask, BIT_SZEXT}, {"fns", decode_mask, BIT_FNS}, {"copysign", decode_copysign, 0}, {"testp", decode_testp, 0},
-	{"cvta", decode_cvta, 0}, {"isspacep", decode_isspacep, 0},
+	{"and", decode_logic, BIT_AND},
+	{"or", decode_logic, BIT_OR},
+	{"xor", decode_logic, BIT_XOR},
+	{"not", decode_logic, BIT_NOT},
+	{"cnot", decode_logic, BIT_CNOT},
+	{"shl", decode_shift, BIT_SHL},
+	{"shr", decode_shift, BIT_SHR},
+	{"clz", decode_count, BIT_CLZ},
+	{"popc", decode_count, BIT_POPC},
+	{"bfind", decode_count, BIT_BFIND},
+	{"brev", decode_field, BIT_BREV},
+	{"bfe", decode_field, BIT_BFE},
+	{"bfi", decode_field, BIT_BFI},
+	{"mov", decode_move, 0},
+	{"selp", decode_select, 0},
+	{"slct", decode_slct, 0},
+	{"lop3", decode_lop3, 0},
+	{"prmt", decode_prmt, 0},
+	{"shf", decode_shf, 0},
+	{"dp4a", decode_dot, BIT_DP4A},
+	{"dp2a", decode_dot, BIT_DP2A},
+	{"bmsk", decode_mask, BIT_BMSK},
+	{"szext", decode_mask, BIT_SZEXT},
+	{"fns", decode_mask, BIT_FNS},
+	{"copysign", decode_copysign, 0},
+	{"testp", decode_testp, 0},
+	{"cvta", decode_cvta, 0},
+	{"isspacep", decode_isspacep, 0},
 	{0},
 };

@@ -12,8 +12,8 @@ static bool decode_branch(struct statement *statement, int unused)
 	if (statement->operands[0].kind != OPERAND_NAME)
 		return ptx_bad(statement, "a label is due");
 	insn.run = ptx_step_control(CONTROL_BRANCH);
-	return ptx_put(statement, insn) &&
-	       ptx_label_use(loader, statement->operands[0].name, statement->line, loader->function->code_count - 1, NULL);
+	return ptx_put(statement, insn) && ptx_label_use(loader, statement->operands[0].name, statement->line,
+	                                                 loader->function->code_count - 1, NULL);
 }
 
 static bool decode_table(struct statement *statement, int unused)
@@ -35,8 +35,8 @@ static bool decode_table(struct statement *statement, int unused)
 }
 
 /* (a, b, c): each a .param variable of this body, or a register or constant. */
-static bool read_actuals(struct loader *loader, struct statement *statement, const struct formal *formals, unsigned count, bool out,
-                         struct call_actual **ret_actuals)
+static bool read_actuals(struct loader *loader, struct statement *statement, const struct formal *formals,
+                         unsigned count, bool out, struct call_actual **ret_actuals)
 {
 	struct ptx_text *text = text_of(loader);
 	struct call_actual *actuals = ptx_load_keep(loader, (count + 1) * sizeof(*actuals));
@@ -78,7 +78,10 @@ static bool read_actuals(struct loader *loader, struct statement *statement, con
 	return ptx_text_need(text, ')');
 }
 
-/* call{.uni} [(results),] name[, (arguments)][, prototype]; results come before the callee is known, so they are read twice. */
+/*
+ * call{.uni} [(results),] name[, (arguments)][, prototype]; results come before the callee is known, so they are read
+ * twice.
+ */
 bool ptx_call_read(struct loader *loader, struct statement *statement)
 {
 	struct ptx_text *text = text_of(loader), results = *text;
@@ -96,8 +99,9 @@ bool ptx_call_read(struct loader *loader, struct statement *statement)
 		return ptx_bad(statement, "a function's name is due");
 	struct symbol *symbol = ptx_symbol_find(loader, text->word);
 	if (!symbol || symbol->kind != SYMBOL_FUNCTION)
-		return symbol || text->word.at[0] == '%' ? ptx_unsupported(statement, "only functions of the module can be called, by name")
-		                                         : ptx_bad(statement, "the function is not declared");
+		return symbol || text->word.at[0] == '%'
+		               ? ptx_unsupported(statement, "only functions of the module can be called, by name")
+		               : ptx_bad(statement, "the function is not declared");
 	struct ptx_function *callee = symbol->function;
 	struct call_site *site = ptx_load_keep(loader, sizeof(*site));
 	if (!site || callee->entry)
@@ -120,8 +124,9 @@ bool ptx_call_read(struct loader *loader, struct statement *statement)
 	if (ptx_text_take(text, ',')) {
 		if (!ptx_text_need(text, '('))
 			return false;
-		if (!callee->formal_count ? !ptx_text_need(text, ')')
-		                          : !read_actuals(loader, statement, callee->formals, callee->formal_count, false, &site->in))
+		if (!callee->formal_count
+		            ? !ptx_text_need(text, ')')
+		            : !read_actuals(loader, statement, callee->formals, callee->formal_count, false, &site->in))
 			return false;
 	} else if (callee->formal_count) {
 		return ptx_bad(statement, "the number of arguments is not the function's");
@@ -147,7 +152,8 @@ static bool decode_nanosleep(struct statement *statement, int unused)
 	struct insn insn = INSN_INIT;
 
 	insn.run = ptx_modifier_type(statement) == TY_U32 ? ptx_step_control(CONTROL_NOTHING) : NULL;
-	return ptx_operand_count(statement, 1, 1) && ptx_source(statement, 0, TY_U32, &insn.a) && ptx_put(statement, insn);
+	return ptx_operand_count(statement, 1, 1) && ptx_source(statement, 0, TY_U32, &insn.a) &&
+	       ptx_put(statement, insn);
 }
 
 /* bar.warp.sync is a warp's; all others are the block's. */
@@ -161,7 +167,8 @@ static bool decode_barrier(struct statement *statement, int unused)
 		if (!ptx_modifier(statement, "sync"))
 			return ptx_unsupported(statement, NULL);
 		insn.run = ptx_step_warp(WARP_SYNC);
-		return ptx_operand_count(statement, 1, 1) && ptx_source(statement, 0, TY_B32, &insn.m) && ptx_put(statement, insn);
+		return ptx_operand_count(statement, 1, 1) && ptx_source(statement, 0, TY_B32, &insn.m) &&
+		       ptx_put(statement, insn);
 	}
 	ptx_modifier(statement, "cta");
 	ptx_modifier(statement, "aligned");
@@ -172,7 +179,8 @@ static bool decode_barrier(struct statement *statement, int unused)
 	insn.run = ptx_step_control(arrive ? CONTROL_ARRIVE : CONTROL_BARRIER);
 	insn.b = NO_OPERAND;
 	if (red) {
-		bool popc = ptx_modifier(statement, "popc"), both = ptx_modifier(statement, "and"), any = ptx_modifier(statement, "or");
+		bool popc = ptx_modifier(statement, "popc"), both = ptx_modifier(statement, "and"),
+		     any = ptx_modifier(statement, "or");
 		enum ptx_type type = ptx_modifier_type(statement);
 
 		if (popc + both + any != 1 || type != (popc ? TY_U32 : TY_PRED))
@@ -195,7 +203,8 @@ static bool decode_barrier(struct statement *statement, int unused)
 
 static bool second_predicate(struct statement *statement, struct insn *insn)
 {
-	return !statement->has_second || ptx_destination_of(statement, &statement->second, TY_PRED, false, &insn->e, NULL);
+	return !statement->has_second ||
+	       ptx_destination_of(statement, &statement->second, TY_PRED, false, &insn->e, NULL);
 }
 
 static bool decode_shuffle(struct statement *statement, int unused)
@@ -247,8 +256,9 @@ static bool decode_match(struct statement *statement, int unused)
 	if (type != TY_B32 && type != TY_B64)
 		return ptx_unsupported(statement, NULL);
 	insn.run = ptx_step_warp(any ? WARP_MATCH_ANY : WARP_MATCH_ALL);
-	return ptx_operand_count(statement, 3, 3) && ptx_destination(statement, 0, TY_B32, &insn.d) && second_predicate(statement, &insn) &&
-	       ptx_source(statement, 1, type, &insn.a) && ptx_source(statement, 2, TY_B32, &insn.m) && ptx_put(statement, insn);
+	return ptx_operand_count(statement, 3, 3) && ptx_destination(statement, 0, TY_B32, &insn.d) &&
+	       second_predicate(statement, &insn) && ptx_source(statement, 1, type, &insn.a) &&
+	       ptx_source(statement, 2, TY_B32, &insn.m) && ptx_put(statement, insn);
 }
 
 static bool decode_redux(struct statement *statement, int unused)
@@ -256,7 +266,8 @@ static bool decode_redux(struct statement *statement, int unused)
 	static const struct {
 		const char *word;
 		enum atom_op op;
-	} ops[] = {{"add", ATOM_ADD}, {"min", ATOM_MIN}, {"max", ATOM_MAX}, {"and", ATOM_AND}, {"or", ATOM_OR}, {"xor", ATOM_XOR}};
+	} ops[] = {{"add", ATOM_ADD}, {"min", ATOM_MIN}, {"max", ATOM_MAX},
+	           {"and", ATOM_AND}, {"or", ATOM_OR},   {"xor", ATOM_XOR}};
 	struct insn insn = INSN_INIT;
 	unsigned n = 0;
 
@@ -269,7 +280,8 @@ static bool decode_redux(struct statement *statement, int unused)
 	insn.type = type;
 	insn.run = ptx_step_warp(WARP_REDUX);
 	return ptx_operand_count(statement, 3, 3) && ptx_destination(statement, 0, type, &insn.d) &&
-	       ptx_source(statement, 1, type, &insn.a) && ptx_source(statement, 2, TY_B32, &insn.m) && ptx_put(statement, insn);
+	       ptx_source(statement, 1, type, &insn.a) && ptx_source(statement, 2, TY_B32, &insn.m) &&
+	       ptx_put(statement, insn);
 }
 
 static bool decode_elect(struct statement *statement, int unused)
@@ -279,9 +291,11 @@ static bool decode_elect(struct statement *statement, int unused)
 	if (!ptx_modifier(statement, "sync") || !statement->has_second)
 		return ptx_unsupported(statement, NULL);
 	insn.run = ptx_step_warp(WARP_ELECT);
-	if (!ptx_operand_count(statement, 2, 2) || !second_predicate(statement, &insn) || !ptx_source(statement, 1, TY_B32, &insn.m))
+	if (!ptx_operand_count(statement, 2, 2) || !second_predicate(statement, &insn) ||
+	    !ptx_source(statement, 1, TY_B32, &insn.m))
 		return false;
-	return (statement->operands[0].kind == OPERAND_SINK || ptx_destination(statement, 0, TY_B32, &insn.d)) && ptx_put(statement, insn);
+	return (statement->operands[0].kind == OPERAND_SINK || ptx_destination(statement, 0, TY_B32, &insn.d)) &&
+	       ptx_put(statement, insn);
 }
 
 static bool decode_activemask(struct statement *statement, int unused)
@@ -289,13 +303,25 @@ static bool decode_activemask(struct statement *statement, int unused)
 	struct insn insn = INSN_INIT;
 
 	insn.run = ptx_modifier_type(statement) == TY_B32 ? ptx_step_warp(WARP_ACTIVEMASK) : NULL;
-	return ptx_operand_count(statement, 1, 1) && ptx_destination(statement, 0, TY_B32, &insn.d) && ptx_put(statement, insn);
+	return ptx_operand_count(statement, 1, 1) && ptx_destination(statement, 0, TY_B32, &insn.d) &&
+	       ptx_put(statement, insn);
 }
 
 const struct rule ptx_rules_control[] = {
-	{"bra", decode_branch, 0}, {"brx", decode_table, 0}, {"ret", decode_plain, CONTROL_RETURN}, {"exit", decode_plain, CONTROL_EXIT},
-	{"trap", decode_plain, CONTROL_TRAP}, {"brkpt", decode_plain, CONTROL_TRAP}, {"nanosleep", decode_nanosleep, 0},
-	{"bar", decode_barrier, 0}, {"barrier", decode_barrier, 0}, {"shfl", decode_shuffle, 0}, {"vote", decode_vote, 0},
-	{"match", decode_match, 0}, {"redux", decode_redux, 0}, {"elect", decode_elect, 0}, {"activemask", decode_activemask, 0},
+	{"bra", decode_branch, 0},
+	{"brx", decode_table, 0},
+	{"ret", decode_plain, CONTROL_RETURN},
+	{"exit", decode_plain, CONTROL_EXIT},
+	{"trap", decode_plain, CONTROL_TRAP},
+	{"brkpt", decode_plain, CONTROL_TRAP},
+	{"nanosleep", decode_nanosleep, 0},
+	{"bar", decode_barrier, 0},
+	{"barrier", decode_barrier, 0},
+	{"shfl", decode_shuffle, 0},
+	{"vote", decode_vote, 0},
+	{"match", decode_match, 0},
+	{"redux", decode_redux, 0},
+	{"elect", decode_elect, 0},
+	{"activemask", decode_activemask, 0},
 	{0},
 };

@@ -10,11 +10,15 @@ static bool begins(struct slice word, const char *with)
 	return word.length >= length && !memcmp(word.at, with, length);
 }
 
-/* Caching, ordering, scope and eviction: every access here is coherent, and fences are separate or implied by the host's order. */
+/*
+ * Caching, ordering, scope and eviction: every access here is coherent, and fences are separate or implied by the
+ * host's order.
+ */
 static void take_hints(struct statement *statement, bool *ret_policy)
 {
-	static const char *const words[] = {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "volatile", "relaxed", "acquire", "release", "acq_rel",
-	                                    "weak", "cta", "cluster", "gpu", "sys", "mmio", "noftz", "unified"};
+	static const char *const words[] = {"ca",  "cg",       "cs",      "lu",      "cv",      "wb",      "wt",
+	                                    "nc",  "volatile", "relaxed", "acquire", "release", "acq_rel", "weak",
+	                                    "cta", "cluster",  "gpu",     "sys",     "mmio",    "noftz",   "unified"};
 
 	*ret_policy = false;
 	for (unsigned n = 0; n < statement->modifier_count; n++) {
@@ -24,7 +28,8 @@ static void take_hints(struct statement *statement, bool *ret_policy)
 			*ret_policy = true;
 		for (unsigned k = 0; k < sizeof(words) / sizeof(words[0]); k++)
 			statement->used[n] = statement->used[n] || slice_is(word, words[k]);
-		statement->used[n] = statement->used[n] || begins(word, "L1::") || begins(word, "L2::") || begins(word, "level::");
+		statement->used[n] = statement->used[n] || begins(word, "L1::") || begins(word, "L2::") ||
+		                     begins(word, "level::");
 	}
 }
 
@@ -33,8 +38,9 @@ static enum ptx_space take_space(struct statement *statement)
 	static const struct {
 		const char *word;
 		enum ptx_space space;
-	} words[] = {{"global", SPACE_GLOBAL}, {"const", SPACE_CONST}, {"shared", SPACE_SHARED}, {"shared::cta", SPACE_SHARED},
-	             {"local", SPACE_LOCAL}, {"param", SPACE_PARAM}, {"param::entry", SPACE_PARAM}, {"param::func", SPACE_PARAM}};
+	} words[] = {{"global", SPACE_GLOBAL},      {"const", SPACE_CONST},      {"shared", SPACE_SHARED},
+	             {"shared::cta", SPACE_SHARED}, {"local", SPACE_LOCAL},      {"param", SPACE_PARAM},
+	             {"param::entry", SPACE_PARAM}, {"param::func", SPACE_PARAM}};
 
 	for (unsigned n = 0; n < sizeof(words) / sizeof(words[0]); n++)
 		if (ptx_modifier(statement, words[n].word))
@@ -57,7 +63,10 @@ static bool drop_policy(struct statement *statement, bool policy)
 
 static unsigned take_vector(struct statement *statement)
 {
-	return ptx_modifier(statement, "v2") ? 2 : ptx_modifier(statement, "v4") ? 4 : ptx_modifier(statement, "v8") ? 8 : 1;
+	return ptx_modifier(statement, "v2")   ? 2
+	       : ptx_modifier(statement, "v4") ? 4
+	       : ptx_modifier(statement, "v8") ? 8
+	                                       : 1;
 }
 
 /* The registers or values of a load or store, one or a vector of them. */
@@ -70,14 +79,17 @@ static bool take_elements(struct statement *statement, unsigned index, bool load
 
 	if (!slots)
 		return false;
-	if (vector != (insn->count > 1) || (vector && operand->count != insn->count))
+	/* Braces around a single element are usual in generated code. */
+	if (vector ? operand->count != insn->count : insn->count > 1)
 		return ptx_bad(statement, "the vector's length is not the instruction's");
 	insn->op = 0;
 	for (unsigned n = 0; n < insn->count; n++) {
 		struct operand item = *operand;
 
 		if (vector)
-			item = (struct operand){.kind = operand->item_kinds[n], .operand = operand->items[n], .type = operand->item_types[n]};
+			item = (struct operand){.kind = operand->item_kinds[n],
+			                        .operand = operand->items[n],
+			                        .type = operand->item_types[n]};
 		if (!load) {
 			if (vector ? !ptx_item_source(statement, operand, n, type, true, &slots[n])
 			           : !ptx_wide_source(statement, index, type, &slots[n]))
@@ -112,7 +124,8 @@ static bool decode_access(struct statement *statement, int op)
 	insn.width = (uint8_t)ptx_type_bytes(type);
 	if (insn.count * insn.width > 32)
 		return ptx_bad(statement, "more than 32 bytes");
-	if (!drop_policy(statement, policy) || !ptx_operand_count(statement, 2, 2) || !ptx_address(statement, load ? 1 : 0, &insn))
+	if (!drop_policy(statement, policy) || !ptx_operand_count(statement, 2, 2) ||
+	    !ptx_address(statement, load ? 1 : 0, &insn))
 		return false;
 	if (!load && (insn.space == SPACE_CONST || insn.space == SPACE_PARAM))
 		return ptx_bad(statement, "this state space cannot be written");
@@ -121,8 +134,8 @@ static bool decode_access(struct statement *statement, int op)
 }
 
 static const char *const atomics[ATOM_COUNT] = {
-	[ATOM_ADD] = "add", [ATOM_MIN] = "min", [ATOM_MAX] = "max", [ATOM_INC] = "inc", [ATOM_DEC] = "dec", [ATOM_AND] = "and",
-	[ATOM_OR] = "or", [ATOM_XOR] = "xor", [ATOM_EXCH] = "exch", [ATOM_CAS] = "cas",
+	[ATOM_ADD] = "add", [ATOM_MIN] = "min", [ATOM_MAX] = "max", [ATOM_INC] = "inc",   [ATOM_DEC] = "dec",
+	[ATOM_AND] = "and", [ATOM_OR] = "or",   [ATOM_XOR] = "xor", [ATOM_EXCH] = "exch", [ATOM_CAS] = "cas",
 };
 
 static bool decode_atomic(struct statement *statement, int is_red)
@@ -136,14 +149,15 @@ static bool decode_atomic(struct statement *statement, int is_red)
 	while (op < ATOM_COUNT && !ptx_modifier(statement, atomics[op]))
 		op++;
 	enum ptx_type type = ptx_modifier_type(statement);
-	if (op == ATOM_COUNT || type == TY_NONE || (insn.space != SPACE_GENERIC && insn.space != SPACE_GLOBAL && insn.space != SPACE_SHARED) ||
+	if (op == ATOM_COUNT || type == TY_NONE ||
+	    (insn.space != SPACE_GENERIC && insn.space != SPACE_GLOBAL && insn.space != SPACE_SHARED) ||
 	    (is_red && (op == ATOM_EXCH || op == ATOM_CAS)))
 		return ptx_unsupported(statement, NULL);
 	insn.run = ptx_step_atomic(op, type);
 	insn.type = type;
 	unsigned operands = at + (op == ATOM_CAS ? 3 : 2);
-	if (!drop_policy(statement, policy) || !ptx_operand_count(statement, operands, operands) || !ptx_address(statement, at, &insn) ||
-	    !ptx_source(statement, at + 1, type, &insn.b))
+	if (!drop_policy(statement, policy) || !ptx_operand_count(statement, operands, operands) ||
+	    !ptx_address(statement, at, &insn) || !ptx_source(statement, at + 1, type, &insn.b))
 		return false;
 	if (op == ATOM_CAS && !ptx_source(statement, at + 2, type, &insn.c))
 		return false;
@@ -168,21 +182,23 @@ static bool decode_cp(struct statement *statement, int unused)
 
 	if (!ptx_modifier(statement, "async"))
 		return ptx_unsupported(statement, NULL);
-	if (ptx_modifier(statement, "commit_group") || ptx_modifier(statement, "wait_group") || ptx_modifier(statement, "wait_all")) {
+	if (ptx_modifier(statement, "commit_group") || ptx_modifier(statement, "wait_group") ||
+	    ptx_modifier(statement, "wait_all")) {
 		insn.run = ptx_step_control(CONTROL_NOTHING);
 		return ptx_operand_count(statement, 0, 1) && ptx_put(statement, insn);
 	}
 	take_hints(statement, &policy);
-	if (take_space(statement) == SPACE_GENERIC || !ptx_modifier(statement, "global"))
-		if (!ptx_modifier(statement, "shared") && !ptx_modifier(statement, "shared::cta"))
-			return ptx_unsupported(statement, NULL);
+	bool shared = ptx_modifier(statement, "shared") || ptx_modifier(statement, "shared::cta");
+	if (!shared || !ptx_modifier(statement, "global"))
+		return ptx_unsupported(statement, NULL);
 	insn.space = SPACE_SHARED;
 	from.space = SPACE_GLOBAL;
-	if (!drop_policy(statement, policy) || !ptx_operand_count(statement, 3, 4) || !ptx_address(statement, 0, &insn) ||
-	    !ptx_address(statement, 1, &from))
+	if (!drop_policy(statement, policy) || !ptx_operand_count(statement, 3, 4) ||
+	    !ptx_address(statement, 0, &insn) || !ptx_address(statement, 1, &from))
 		return false;
 	const struct operand *bytes = &statement->operands[2];
-	if (bytes->kind != OPERAND_CONSTANT || (bytes->constant.bits != 4 && bytes->constant.bits != 8 && bytes->constant.bits != 16))
+	if (bytes->kind != OPERAND_CONSTANT ||
+	    (bytes->constant.bits != 4 && bytes->constant.bits != 8 && bytes->constant.bits != 16))
 		return ptx_bad(statement, "4, 8 or 16 bytes are due");
 	insn.width = (uint8_t)bytes->constant.bits;
 	insn.b = from.a;
@@ -203,7 +219,8 @@ static bool decode_hint(struct statement *statement, int unused)
 
 static bool decode_fence(struct statement *statement, int unused)
 {
-	static const char *const words[] = {"cta", "gl", "sys", "gpu", "cluster", "sc", "acq_rel", "acquire", "release", "proxy"};
+	static const char *const words[] = {"cta", "gl",      "sys",     "gpu",     "cluster",
+	                                    "sc",  "acq_rel", "acquire", "release", "proxy"};
 	struct insn insn = INSN_INIT;
 
 	for (unsigned n = 0; n < sizeof(words) / sizeof(words[0]); n++)
@@ -224,8 +241,17 @@ static bool decode_policy(struct statement *statement, int unused)
 }
 
 const struct rule ptx_rules_memory[] = {
-	{"ld", decode_access, MEM_LOAD}, {"ldu", decode_access, MEM_LOAD}, {"st", decode_access, MEM_STORE}, {"atom", decode_atomic, false},
-	{"red", decode_atomic, true}, {"cp", decode_cp, 0}, {"prefetch", decode_hint, 0}, {"prefetchu", decode_hint, 0},
-	{"applypriority", decode_hint, 0}, {"membar", decode_fence, 0}, {"fence", decode_fence, 0}, {"createpolicy", decode_policy, 0},
+	{"ld", decode_access, MEM_LOAD},
+	{"ldu", decode_access, MEM_LOAD},
+	{"st", decode_access, MEM_STORE},
+	{"atom", decode_atomic, false},
+	{"red", decode_atomic, true},
+	{"cp", decode_cp, 0},
+	{"prefetch", decode_hint, 0},
+	{"prefetchu", decode_hint, 0},
+	{"applypriority", decode_hint, 0},
+	{"membar", decode_fence, 0},
+	{"fence", decode_fence, 0},
+	{"createpolicy", decode_policy, 0},
 	{0},
 };

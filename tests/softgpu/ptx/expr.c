@@ -17,7 +17,8 @@ static bool unary(struct loader *loader, unsigned depth, struct constant *ret_va
 	if (depth > EXPRESSION_DEPTH)
 		return ptx_text_fail(text, PTX_INVALID, "an expression nests deeper than %u", EXPRESSION_DEPTH);
 	if (text->token == TOKEN_INT || text->token == TOKEN_FLOAT) {
-		*ret_value = (struct constant){text->bits, text->token == TOKEN_FLOAT, text->token == TOKEN_FLOAT && text->single};
+		*ret_value = (struct constant){text->bits, text->token == TOKEN_FLOAT,
+		                               text->token == TOKEN_FLOAT && text->single};
 		ptx_text_next(text);
 		return true;
 	}
@@ -59,15 +60,23 @@ static unsigned binds(int op)
 		return 4;
 	case '&':
 		return 5;
-	case PAIR('=', '='): case PAIR('!', '='):
+	case PAIR('=', '='):
+	case PAIR('!', '='):
 		return 6;
-	case '<': case '>': case PAIR('<', '='): case PAIR('>', '='):
+	case '<':
+	case '>':
+	case PAIR('<', '='):
+	case PAIR('>', '='):
 		return 7;
-	case PAIR('<', '<'): case PAIR('>', '>'):
+	case PAIR('<', '<'):
+	case PAIR('>', '>'):
 		return 8;
-	case '+': case '-':
+	case '+':
+	case '-':
 		return 9;
-	case '*': case '/': case '%':
+	case '*':
+	case '/':
+	case '%':
 		return 10;
 	default:
 		return 0;
@@ -79,24 +88,42 @@ static uint64_t apply(int op, uint64_t x, uint64_t y)
 	int64_t a = (int64_t)x, b = (int64_t)y;
 
 	switch (op) {
-	case PAIR('|', '|'): return x || y;
-	case PAIR('&', '&'): return x && y;
-	case '|': return x | y;
-	case '^': return x ^ y;
-	case '&': return x & y;
-	case PAIR('=', '='): return x == y;
-	case PAIR('!', '='): return x != y;
-	case '<': return a < b;
-	case '>': return a > b;
-	case PAIR('<', '='): return a <= b;
-	case PAIR('>', '='): return a >= b;
-	case PAIR('<', '<'): return y < 64 ? x << y : 0;
-	case PAIR('>', '>'): return (uint64_t)(a >> (y < 64 ? y : 63));
-	case '+': return x + y;
-	case '-': return x - y;
-	case '*': return x * y;
-	case '/': return b == -1 ? 0 - x : (uint64_t)(a / b);
-	default: return b == -1 ? 0 : (uint64_t)(a % b);
+	case PAIR('|', '|'):
+		return x || y;
+	case PAIR('&', '&'):
+		return x && y;
+	case '|':
+		return x | y;
+	case '^':
+		return x ^ y;
+	case '&':
+		return x & y;
+	case PAIR('=', '='):
+		return x == y;
+	case PAIR('!', '='):
+		return x != y;
+	case '<':
+		return a < b;
+	case '>':
+		return a > b;
+	case PAIR('<', '='):
+		return a <= b;
+	case PAIR('>', '='):
+		return a >= b;
+	case PAIR('<', '<'):
+		return y < 64 ? x << y : 0;
+	case PAIR('>', '>'):
+		return (uint64_t)(a >> (y < 64 ? y : 63));
+	case '+':
+		return x + y;
+	case '-':
+		return x - y;
+	case '*':
+		return x * y;
+	case '/':
+		return b == -1 ? 0 - x : (uint64_t)(a / b);
+	default:
+		return b == -1 ? 0 : (uint64_t)(a % b);
 	}
 }
 
@@ -141,7 +168,8 @@ bool ptx_integer(struct loader *loader, uint64_t *ret_value)
 	return true;
 }
 
-bool ptx_constant_as(struct loader *loader, int line, const struct constant *constant, enum ptx_type type, uint64_t *ret_bits)
+bool ptx_constant_as(struct loader *loader, int line, const struct constant *constant, enum ptx_type type,
+                     uint64_t *ret_bits)
 {
 	unsigned bytes = ptx_type_bytes(type);
 	bool bits_type = type >= TY_B8 && type <= TY_B64;
@@ -150,7 +178,8 @@ bool ptx_constant_as(struct loader *loader, int line, const struct constant *con
 		if (type == TY_PRED)
 			*ret_bits = constant->bits != 0;
 		else if (ptx_type_is_float(type) && constant->bits && (type == TY_F32 || type == TY_F64))
-			return ptx_text_fail_at(text_of(loader), line, PTX_INVALID, "an integer constant where a float is due");
+			return ptx_text_fail_at(text_of(loader), line, PTX_INVALID,
+			                        "an integer constant where a float is due");
 		else
 			*ret_bits = constant->bits & width_mask(bytes);
 		return true;
@@ -167,6 +196,7 @@ bool ptx_constant_as(struct loader *loader, int line, const struct constant *con
 	else if (type == TY_F16 || type == TY_BF16)
 		*ret_bits = ptx_half_bits(value, type == TY_BF16, 0, false);
 	else
-		return ptx_text_fail_at(text_of(loader), line, PTX_INVALID, "a float constant where %s is due", bits_type ? "bits are" : "an integer");
+		return ptx_text_fail_at(text_of(loader), line, PTX_INVALID, "a float constant where %s is due",
+		                        bits_type ? "bits are" : "an integer");
 	return true;
 }

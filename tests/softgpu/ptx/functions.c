@@ -15,7 +15,8 @@ static struct ptx_function *function_named(struct loader *loader, struct slice n
 	if (!function)
 		return NULL;
 	symbol->function = function;
-	*function = (struct ptx_function){.module = loader->module, .entry = entry, .line = text_of(loader)->line, .register_count = 1};
+	*function = (struct ptx_function){
+		.module = loader->module, .entry = entry, .line = text_of(loader)->line, .register_count = 1};
 	function->name = ptx_load_keep_string(loader, name);
 	*loader->module->functions_end = function;
 	loader->module->functions_end = &function->next;
@@ -166,7 +167,8 @@ bool ptx_function_read(struct loader *loader, bool entry, bool is_extern)
 	ptx_text_next(text);
 	if (text_is(text, '(') && !read_formals(loader, entry, &used, &formals, &formal_count))
 		return false;
-	if ((function->formals || function->results) && (function->formal_count != formal_count || function->result_count != result_count))
+	if ((function->formals || function->results) &&
+	    (function->formal_count != formal_count || function->result_count != result_count))
 		return ptx_text_fail(text, PTX_INVALID, "'%.*s' is declared with other parameters", SLICE(name));
 	function->formals = formals;
 	function->results = results;

@@ -59,14 +59,27 @@ static void fill_special(struct warp *warp, const struct ptx_launch *shape, cons
 	for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
 		uint32_t thread = warp->index * WARP_LANES + lane;
 		const uint32_t values[SP_STORED] = {
-			[SP_TID_X] = thread % shape->block[0], [SP_TID_Y] = thread / shape->block[0] % shape->block[1],
-			[SP_TID_Z] = thread / shape->block[0] / shape->block[1], [SP_NTID_X] = shape->block[0], [SP_NTID_Y] = shape->block[1],
-			[SP_NTID_Z] = shape->block[2], [SP_NCTAID_X] = shape->grid[0], [SP_NCTAID_Y] = shape->grid[1],
-			[SP_NCTAID_Z] = shape->grid[2], [SP_LANEID] = lane, [SP_WARPID] = warp->index, [SP_NWARPID] = block->warp_count,
-			[SP_DYNAMIC_SHARED] = shape->shared_bytes, [SP_TOTAL_SHARED] = (uint32_t)block->shared_bytes,
-			[SP_DYNAMIC_BASE] = (uint32_t)ptx_function_static_shared(block->function), [SP_ONE] = 1,
-			[SP_MASK_EQ] = 1u << lane, [SP_MASK_LT] = (1u << lane) - 1, [SP_MASK_LE] = (2u << lane) - 1,
-			[SP_MASK_GE] = UINT32_MAX << lane, [SP_MASK_GT] = ~((2u << lane) - 1),
+			[SP_TID_X] = thread % shape->block[0],
+			[SP_TID_Y] = thread / shape->block[0] % shape->block[1],
+			[SP_TID_Z] = thread / shape->block[0] / shape->block[1],
+			[SP_NTID_X] = shape->block[0],
+			[SP_NTID_Y] = shape->block[1],
+			[SP_NTID_Z] = shape->block[2],
+			[SP_NCTAID_X] = shape->grid[0],
+			[SP_NCTAID_Y] = shape->grid[1],
+			[SP_NCTAID_Z] = shape->grid[2],
+			[SP_LANEID] = lane,
+			[SP_WARPID] = warp->index,
+			[SP_NWARPID] = block->warp_count,
+			[SP_DYNAMIC_SHARED] = shape->shared_bytes,
+			[SP_TOTAL_SHARED] = (uint32_t)block->shared_bytes,
+			[SP_DYNAMIC_BASE] = (uint32_t)ptx_function_static_shared(block->function),
+			[SP_ONE] = 1,
+			[SP_MASK_EQ] = 1u << lane,
+			[SP_MASK_LT] = (1u << lane) - 1,
+			[SP_MASK_LE] = (2u << lane) - 1,
+			[SP_MASK_GE] = UINT32_MAX << lane,
+			[SP_MASK_GT] = ~((2u << lane) - 1),
 		};
 
 		for (unsigned n = 0; n < SP_STORED; n++)
@@ -80,7 +93,8 @@ static bool block_create(struct block *block, struct launch *launch)
 	const struct ptx_launch *shape = launch->shape;
 	const struct ptx_module *module = function->module;
 
-	*block = (struct block){.launch = launch, .function = function, .memory = &module->memory, .params = shape->params};
+	*block = (struct block){
+		.launch = launch, .function = function, .memory = &module->memory, .params = shape->params};
 	block->params_bytes = function->params_bytes;
 	block->limit = shape->instruction_limit ? shape->instruction_limit : DEFAULT_LIMIT;
 	block->thread_count = shape->block[0] * shape->block[1] * shape->block[2];
@@ -180,14 +194,16 @@ static void *run_blocks(void *data)
 	return NULL;
 }
 
-static enum ptx_status check_shape(const struct ptx_function *function, const struct ptx_launch *shape, struct ptx_fault *fault)
+static enum ptx_status check_shape(const struct ptx_function *function, const struct ptx_launch *shape,
+                                   struct ptx_fault *fault)
 {
 	const uint32_t *grid = shape->grid, *block = shape->block, *required = function->required;
 	uint64_t threads = (uint64_t)block[0] * block[1];
 
 	if (!grid[0] || !grid[1] || !grid[2] || grid[0] > INT32_MAX || grid[1] > 65535 || grid[2] > 65535)
 		return refuse(fault, PTX_BAD_LAUNCH, "the grid's shape is beyond the limits");
-	if (!block[0] || !block[1] || !block[2] || block[0] > 1024 || block[1] > 1024 || block[2] > 64 || threads * block[2] > 1024)
+	if (!block[0] || !block[1] || !block[2] || block[0] > 1024 || block[1] > 1024 || block[2] > 64 ||
+	    threads * block[2] > 1024)
 		return refuse(fault, PTX_BAD_LAUNCH, "the block's shape is beyond the limits");
 	threads *= block[2];
 	if (function->max_threads && threads > function->max_threads)

@@ -10,14 +10,15 @@ void ptx_text_init(struct ptx_text *text, const char *at, size_t bytes, char *lo
 	/* The driver takes terminated text: what follows a NUL is not PTX. */
 	const char *nul = bytes ? memchr(at, 0, bytes) : NULL;
 
-	*text = (struct ptx_text){.at = at, .end = nul ? nul : at + bytes, .next_line = 1, .log = log, .log_bytes = log_bytes};
+	*text = (struct ptx_text){
+		.at = at, .end = nul ? nul : at + bytes, .next_line = 1, .log = log, .log_bytes = log_bytes};
 	if (log_bytes)
 		log[0] = 0;
 	ptx_text_next(text);
 }
 
-__attribute__((format(printf, 4, 0)))
-static void record(struct ptx_text *text, int line, enum ptx_status status, const char *format, va_list args)
+__attribute__((format(printf, 4, 0))) static void record(struct ptx_text *text, int line, enum ptx_status status,
+                                                         const char *format, va_list args)
 {
 	if (text->status != PTX_OK)
 		return;
@@ -215,7 +216,8 @@ static void lex_name(struct ptx_text *text)
 
 	while (is_word(peek(text, 0)))
 		text->at++;
-	if (*start == '%' && peek(text, 0) == '.' && peek(text, 1) >= 'w' && peek(text, 1) <= 'z' && !is_word(peek(text, 2)))
+	if (*start == '%' && peek(text, 0) == '.' && peek(text, 1) >= 'w' && peek(text, 1) <= 'z' &&
+	    !is_word(peek(text, 2)))
 		text->at += 2;
 	text->token = TOKEN_NAME;
 	text->word = (struct slice){start, (size_t)(text->at - start)};

@@ -16,13 +16,13 @@ enum symbol_kind { SYMBOL_REGISTER, SYMBOL_RANGE, SYMBOL_VARIABLE, SYMBOL_FUNCTI
 struct symbol {
 	struct slice name;
 	enum symbol_kind kind;
-	enum ptx_type type;        /* of registers */
-	uint32_t slot;             /* of a register; 0: not used yet */
-	uint32_t *slots, count;    /* of a range %r<count> */
+	enum ptx_type type;         /* of registers */
+	uint32_t slot;              /* of a register; 0: not used yet */
+	uint32_t *slots, count;     /* of a range %r<count> */
 	uint32_t *targets_of_table; /* count instruction indices, kept with the module */
-	enum ptx_space space;      /* of a variable */
+	enum ptx_space space;       /* of a variable */
 	bool is_entry_param, is_extern, is_dynamic;
-	uint64_t address;          /* in its space; of a label: the instruction */
+	uint64_t address; /* in its space; of a label: the instruction */
 	size_t bytes;
 	struct ptx_function *function;
 	struct scope *scope;
@@ -56,9 +56,9 @@ struct loader {
 
 	/* The function that is read. */
 	struct ptx_function *function;
-	uint32_t declared;     /* registers */
-	uint32_t carry;        /* slot of the carry flag; 0: not used yet */
-	uint64_t *constants;   /* values by index */
+	uint32_t declared;   /* registers */
+	uint32_t carry;      /* slot of the carry flag; 0: not used yet */
+	uint64_t *constants; /* values by index */
 	uint32_t constant_count, constant_room;
 	uint32_t *constant_index; /* hash of values: index + 1 */
 	uint32_t constant_buckets;
@@ -97,7 +97,8 @@ struct constant {
 };
 bool ptx_expression(struct loader *loader, struct constant *ret_value);
 /* As bits of the type; fails at the line when the constant is not for it. */
-bool ptx_constant_as(struct loader *loader, int line, const struct constant *constant, enum ptx_type type, uint64_t *ret_bits);
+bool ptx_constant_as(struct loader *loader, int line, const struct constant *constant, enum ptx_type type,
+                     uint64_t *ret_bits);
 bool ptx_integer(struct loader *loader, uint64_t *ret_value);
 
 /* vars.c */
@@ -122,18 +123,25 @@ bool ptx_body_read(struct loader *loader);
 
 /* One instruction as written. */
 enum operand_kind {
-	OPERAND_REGISTER, OPERAND_CONSTANT, OPERAND_VARIABLE, OPERAND_FUNCTION, OPERAND_ADDRESS, OPERAND_VECTOR, OPERAND_SINK, OPERAND_NAME,
+	OPERAND_REGISTER,
+	OPERAND_CONSTANT,
+	OPERAND_VARIABLE,
+	OPERAND_FUNCTION,
+	OPERAND_ADDRESS,
+	OPERAND_VECTOR,
+	OPERAND_SINK,
+	OPERAND_NAME,
 	OPERAND_CLOCK,
 };
 
 struct operand {
 	enum operand_kind kind;
-	bool negated;           /* !p */
-	uint32_t operand;       /* of a register; of an address: its base, or NO_OPERAND */
-	enum ptx_type type;     /* of a register, or of an address's base */
+	bool negated;       /* !p */
+	uint32_t operand;   /* of a register; of an address: its base, or NO_OPERAND */
+	enum ptx_type type; /* of a register, or of an address's base */
 	struct constant constant;
-	struct symbol *symbol;  /* of a variable or function, also as an address's base */
-	uint64_t offset;        /* of addresses and variables */
+	struct symbol *symbol; /* of a variable or function, also as an address's base */
+	uint64_t offset;       /* of addresses and variables */
 	struct slice name;
 	enum special special;
 	enum operand_kind item_kinds[8]; /* of a vector: registers, constants, sinks */
@@ -175,22 +183,27 @@ bool ptx_emit(struct loader *loader, const struct statement *statement, struct i
 /* For the decoders. */
 bool ptx_unsupported(struct statement *statement, const char *why);
 bool ptx_bad(struct statement *statement, const char *why);
-bool ptx_modifier(struct statement *statement, const char *word);       /* takes it if it is there */
-enum ptx_type ptx_modifier_type(struct statement *statement);           /* the next unused type; TY_NONE */
+bool ptx_modifier(struct statement *statement, const char *word); /* takes it if it is there */
+enum ptx_type ptx_modifier_type(struct statement *statement);     /* the next unused type; TY_NONE */
 bool ptx_operand_count(struct statement *statement, unsigned least, unsigned most);
 bool ptx_source(struct statement *statement, unsigned index, enum ptx_type type, uint32_t *ret_operand);
 bool ptx_destination(struct statement *statement, unsigned index, enum ptx_type type, uint32_t *ret_operand);
 /* Any width from the type's own on, as ld, st and cvt allow; the register's own type comes back. */
 bool ptx_wide_source(struct statement *statement, unsigned index, enum ptx_type type, uint32_t *ret_operand);
-bool ptx_wide_destination(struct statement *statement, unsigned index, enum ptx_type type, uint32_t *ret_operand, unsigned *ret_bytes);
-bool ptx_destination_of(struct statement *statement, const struct operand *operand, enum ptx_type type, bool wide, uint32_t *ret_operand,
-                        unsigned *ret_bytes);
+bool ptx_wide_destination(struct statement *statement, unsigned index, enum ptx_type type, uint32_t *ret_operand,
+                          unsigned *ret_bytes);
+bool ptx_destination_of(struct statement *statement, const struct operand *operand, enum ptx_type type, bool wide,
+                        uint32_t *ret_operand, unsigned *ret_bytes);
 /* Address operand: a and imm of the instruction; space is corrected for parameters that live in local memory. */
 bool ptx_address(struct statement *statement, unsigned index, struct insn *insn);
-bool ptx_item_source(struct statement *statement, struct operand *operand, unsigned item, enum ptx_type type, bool wide, uint32_t *ret_operand);
+bool ptx_item_source(struct statement *statement, struct operand *operand, unsigned item, enum ptx_type type, bool wide,
+                     uint32_t *ret_operand);
 /* Emits when the step is there, else says that the instruction is not supported. */
 bool ptx_put(struct statement *statement, struct insn insn);
-#define INSN_INIT {.d = NO_OPERAND, .e = NO_OPERAND, .c = NO_OPERAND, .m = NO_OPERAND, .guard = NO_OPERAND}
+#define INSN_INIT                                                                                                      \
+	{                                                                                                              \
+		.d = NO_OPERAND, .e = NO_OPERAND, .c = NO_OPERAND, .m = NO_OPERAND, .guard = NO_OPERAND                \
+	}
 
 struct rule {
 	const char *name;

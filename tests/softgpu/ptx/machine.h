@@ -10,8 +10,8 @@
 #define BARRIERS 16u
 
 /*
- * An activation of a function by some lanes of a warp. Lanes that call from the same frame and instruction share one, so that they run
- * together in the callee; lanes never overlap, so neither do their registers.
+ * An activation of a function by some lanes of a warp. Lanes that call from the same frame and instruction share one,
+ * so that they run together in the callee; lanes never overlap, so neither do their registers.
  */
 struct frame {
 	struct frame *parent, *next;
@@ -35,8 +35,8 @@ struct warp {
 	uint32_t lane_pc[WARP_LANES];
 	struct frame *lane_frame[WARP_LANES];
 	uint32_t sync_mask[WARP_LANES]; /* of lanes in at_sync */
-	uint32_t waiting[BARRIERS]; /* lanes, by barrier; their union is at_barrier */
-	bool rotate; /* a group used up its turn while others could run */
+	uint32_t waiting[BARRIERS];     /* lanes, by barrier; their union is at_barrier */
+	bool rotate;                    /* a group used up its turn while others could run */
 	struct frame *frames;
 	uint64_t *special;
 };
@@ -44,7 +44,7 @@ struct warp {
 struct barrier {
 	uint32_t expected; /* threads, or 0: all */
 	uint32_t arrived;  /* by .arrive, which does not wait */
-	uint32_t waiters; /* lanes that wait, in all warps */
+	uint32_t waiters;  /* lanes that wait, in all warps */
 	uint32_t ones, votes;
 };
 
@@ -116,21 +116,22 @@ void ptx_barriers_check(struct block *block);
 #endif
 
 /*
- * Runs the statements for each lane i of mask. Operands are the same slot or do not overlap, so lanes never depend on each other and
- * the loop over a full warp can be vectorised.
+ * Runs the statements for each lane i of mask. Operands are the same slot or do not overlap, so lanes never depend on
+ * each other and the loop over a full warp can be vectorised.
  */
-#define LANES(mask, ...) \
-	do { \
-		if ((mask) == UINT32_MAX) { \
-			INDEPENDENT for (unsigned i = 0; i < WARP_LANES; i++) { \
-				__VA_ARGS__ \
-			} \
-		} else { \
-			for (uint32_t rest_ = (mask); rest_; rest_ &= rest_ - 1) { \
-				unsigned i = (unsigned)__builtin_ctz(rest_); \
-				__VA_ARGS__ \
-			} \
-		} \
+#define LANES(mask, ...)                                                                                               \
+	do {                                                                                                           \
+		if ((mask) == UINT32_MAX) {                                                                            \
+			INDEPENDENT for (unsigned i = 0; i < WARP_LANES; i++)                                          \
+			{                                                                                              \
+				__VA_ARGS__                                                                            \
+			}                                                                                              \
+		} else {                                                                                               \
+			for (uint32_t rest_ = (mask); rest_; rest_ &= rest_ - 1) {                                     \
+				unsigned i = (unsigned)__builtin_ctz(rest_);                                           \
+				__VA_ARGS__                                                                            \
+			}                                                                                              \
+		}                                                                                                      \
 	} while (0)
 
 #define STEP(name) static enum step name(struct warp *warp, const struct insn *insn, uint32_t mask)

@@ -1,4 +1,5 @@
 /* The module's own directives, and the public look-ups. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,7 +98,8 @@ static bool read_directive(struct loader *loader)
 	if (slice_is(word, "address_size")) {
 		if (!ptx_integer(loader, &size))
 			return false;
-		return size == 64 || ptx_text_fail_at(text, line, PTX_UNSUPPORTED, "addresses of %llu bits", (unsigned long long)size);
+		return size == 64 ||
+		       ptx_text_fail_at(text, line, PTX_UNSUPPORTED, "addresses of %llu bits", (unsigned long long)size);
 	}
 	if (slice_is(word, "file"))
 		return skip_file(loader);
@@ -109,7 +111,8 @@ static bool read_directive(struct loader *loader)
 		return ptx_text_need(text, ';');
 	}
 	bool is_extern = slice_is(word, "extern");
-	while (slice_is(word, "visible") || slice_is(word, "weak") || slice_is(word, "extern") || slice_is(word, "common")) {
+	while (slice_is(word, "visible") || slice_is(word, "weak") || slice_is(word, "extern") ||
+	       slice_is(word, "common")) {
 		word = ptx_take_dot(loader);
 		if (text->status != PTX_OK)
 			return false;
@@ -125,8 +128,8 @@ static bool finish(struct loader *loader)
 
 	for (struct ptx_function *function = module->functions; function; function = function->next) {
 		if (!function->defined && function->called)
-			return ptx_text_fail_at(text_of(loader), function->line, PTX_UNSUPPORTED, "a call of '%.64s', which has no body",
-			                        function->name);
+			return ptx_text_fail_at(text_of(loader), function->line, PTX_UNSUPPORTED,
+			                        "a call of '%.64s', which has no body", function->name);
 		count += function->entry && function->defined;
 	}
 	module->entries = ptx_load_keep(loader, (count + 1) * sizeof(*module->entries));
@@ -137,7 +140,8 @@ static bool finish(struct loader *loader)
 			module->entries[module->entry_count++] = function;
 	for (struct symbol *symbol = loader->scope->symbols; symbol; symbol = symbol->in_scope)
 		if (symbol->kind == SYMBOL_VARIABLE && symbol->is_extern && symbol->space != SPACE_SHARED)
-			return ptx_text_fail(text_of(loader), PTX_UNSUPPORTED, "'%.*s' is declared .extern and never defined", SLICE(symbol->name));
+			return ptx_text_fail(text_of(loader), PTX_UNSUPPORTED,
+			                     "'%.*s' is declared .extern and never defined", SLICE(symbol->name));
 	return true;
 }
 
@@ -167,6 +171,8 @@ enum ptx_status ptx_load(const char *text, size_t bytes, const struct ptx_memory
 	if (!loader || !module) {
 		free(loader);
 		free(module);
+		if (log_bytes)
+			snprintf(log, log_bytes, "no memory");
 		return PTX_OUT_OF_MEMORY;
 	}
 	module->memory = *memory;

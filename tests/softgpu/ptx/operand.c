@@ -8,17 +8,53 @@ static const struct {
 	enum special special;
 	enum ptx_type type;
 } specials[] = {
-	{"%tid.x", SP_TID_X, TY_U32}, {"%tid.y", SP_TID_Y, TY_U32}, {"%tid.z", SP_TID_Z, TY_U32},
-	{"%ntid.x", SP_NTID_X, TY_U32}, {"%ntid.y", SP_NTID_Y, TY_U32}, {"%ntid.z", SP_NTID_Z, TY_U32},
-	{"%ctaid.x", SP_CTAID_X, TY_U32}, {"%ctaid.y", SP_CTAID_Y, TY_U32}, {"%ctaid.z", SP_CTAID_Z, TY_U32},
-	{"%nctaid.x", SP_NCTAID_X, TY_U32}, {"%nctaid.y", SP_NCTAID_Y, TY_U32}, {"%nctaid.z", SP_NCTAID_Z, TY_U32},
-	{"%laneid", SP_LANEID, TY_U32}, {"%warpid", SP_WARPID, TY_U32}, {"%nwarpid", SP_NWARPID, TY_U32},
-	{"%smid", SP_ZERO, TY_U32}, {"%nsmid", SP_ONE, TY_U32}, {"%gridid", SP_ZERO, TY_U64},
-	{"%dynamic_smem_size", SP_DYNAMIC_SHARED, TY_U32}, {"%total_smem_size", SP_TOTAL_SHARED, TY_U32},
-	{"%lanemask_eq", SP_MASK_EQ, TY_U32}, {"%lanemask_le", SP_MASK_LE, TY_U32}, {"%lanemask_lt", SP_MASK_LT, TY_U32},
-	{"%lanemask_ge", SP_MASK_GE, TY_U32}, {"%lanemask_gt", SP_MASK_GT, TY_U32},
-	{"%clock", SP_CLOCK, TY_U32}, {"%clock_hi", SP_CLOCK_HI, TY_U32}, {"%clock64", SP_CLOCK64, TY_U64},
-	{"%globaltimer", SP_TIMER, TY_U64}, {"%globaltimer_lo", SP_TIMER_LO, TY_U32}, {"%globaltimer_hi", SP_TIMER_HI, TY_U32},
+	{"%tid.x", SP_TID_X, TY_U32},
+	{"%tid.y", SP_TID_Y, TY_U32},
+	{"%tid.z", SP_TID_Z, TY_U32},
+	{"%ntid.x", SP_NTID_X, TY_U32},
+	{"%ntid.y", SP_NTID_Y, TY_U32},
+	{"%ntid.z", SP_NTID_Z, TY_U32},
+	{"%ctaid.x", SP_CTAID_X, TY_U32},
+	{"%ctaid.y", SP_CTAID_Y, TY_U32},
+	{"%ctaid.z", SP_CTAID_Z, TY_U32},
+	{"%nctaid.x", SP_NCTAID_X, TY_U32},
+	{"%nctaid.y", SP_NCTAID_Y, TY_U32},
+	{"%nctaid.z", SP_NCTAID_Z, TY_U32},
+	{"%laneid", SP_LANEID, TY_U32},
+	{"%warpid", SP_WARPID, TY_U32},
+	{"%nwarpid", SP_NWARPID, TY_U32},
+	/* Every block is a cluster of its own. */
+	{"%clusterid.x", SP_CTAID_X, TY_U32},
+	{"%clusterid.y", SP_CTAID_Y, TY_U32},
+	{"%clusterid.z", SP_CTAID_Z, TY_U32},
+	{"%nclusterid.x", SP_NCTAID_X, TY_U32},
+	{"%nclusterid.y", SP_NCTAID_Y, TY_U32},
+	{"%nclusterid.z", SP_NCTAID_Z, TY_U32},
+	{"%cluster_ctaid.x", SP_ZERO, TY_U32},
+	{"%cluster_ctaid.y", SP_ZERO, TY_U32},
+	{"%cluster_ctaid.z", SP_ZERO, TY_U32},
+	{"%cluster_nctaid.x", SP_ONE, TY_U32},
+	{"%cluster_nctaid.y", SP_ONE, TY_U32},
+	{"%cluster_nctaid.z", SP_ONE, TY_U32},
+	{"%cluster_ctarank", SP_ZERO, TY_U32},
+	{"%cluster_nctarank", SP_ONE, TY_U32},
+	{"%is_explicit_cluster", SP_ZERO, TY_PRED},
+	{"%smid", SP_ZERO, TY_U32},
+	{"%nsmid", SP_ONE, TY_U32},
+	{"%gridid", SP_ZERO, TY_U64},
+	{"%dynamic_smem_size", SP_DYNAMIC_SHARED, TY_U32},
+	{"%total_smem_size", SP_TOTAL_SHARED, TY_U32},
+	{"%lanemask_eq", SP_MASK_EQ, TY_U32},
+	{"%lanemask_le", SP_MASK_LE, TY_U32},
+	{"%lanemask_lt", SP_MASK_LT, TY_U32},
+	{"%lanemask_ge", SP_MASK_GE, TY_U32},
+	{"%lanemask_gt", SP_MASK_GT, TY_U32},
+	{"%clock", SP_CLOCK, TY_U32},
+	{"%clock_hi", SP_CLOCK_HI, TY_U32},
+	{"%clock64", SP_CLOCK64, TY_U64},
+	{"%globaltimer", SP_TIMER, TY_U64},
+	{"%globaltimer_lo", SP_TIMER_LO, TY_U32},
+	{"%globaltimer_hi", SP_TIMER_HI, TY_U32},
 };
 
 static bool find_special(struct slice name, struct operand *operand)
@@ -32,6 +68,18 @@ static bool find_special(struct slice name, struct operand *operand)
 		operand->operand = OPERAND(BANK_SPECIAL, specials[n].special);
 		return true;
 	}
+	return false;
+}
+
+/* Special registers of the ISA that mean something only to a driver or a profiler. */
+static bool is_unknown_special(struct slice name)
+{
+	static const char *const begins[] = {"%envreg", "%pm", "%reserved_smem_offset", "%aggr_smem_size",
+	                                     "%current_graph_exec"};
+
+	for (size_t n = 0; n < sizeof(begins) / sizeof(begins[0]); n++)
+		if (name.length >= strlen(begins[n]) && !memcmp(name.at, begins[n], strlen(begins[n])))
+			return true;
 	return false;
 }
 
@@ -57,7 +105,9 @@ static bool resolve_name(struct loader *loader, struct operand *operand)
 		else if (operand->symbol && operand->symbol->kind == SYMBOL_FUNCTION)
 			operand->kind = OPERAND_FUNCTION;
 		else if (name.at[0] == '%' && !operand->symbol)
-			return ptx_text_fail(text, PTX_INVALID, "'%.*s' is not declared", SLICE(name));
+			return ptx_text_fail(text, is_unknown_special(name) ? PTX_UNSUPPORTED : PTX_INVALID,
+			                     "'%.*s' is not %s", SLICE(name),
+			                     is_unknown_special(name) ? "supported" : "declared");
 	}
 	ptx_text_next(text);
 	return text->status == PTX_OK;
@@ -111,8 +161,8 @@ static bool read_vector(struct loader *loader, struct operand *operand)
 			if (!resolve_name(loader, &item))
 				return false;
 			if (item.kind != OPERAND_REGISTER && item.kind != OPERAND_SINK)
-				return ptx_text_fail(text, item.kind == OPERAND_NAME ? PTX_INVALID : PTX_UNSUPPORTED, "'%.*s' in a vector",
-				                     SLICE(item.name));
+				return ptx_text_fail(text, item.kind == OPERAND_NAME ? PTX_INVALID : PTX_UNSUPPORTED,
+				                     "'%.*s' in a vector", SLICE(item.name));
 		} else {
 			item.kind = OPERAND_CONSTANT;
 			if (!ptx_expression(loader, &item.constant))

@@ -9,8 +9,12 @@ struct reach {
 	uint32_t global;         /* lanes whose bytes are global memory */
 };
 
-/* Checks insn's address (a + imm in insn->space) for each lane of mask: alignment to bytes, a power of two, and liveness. */
-enum step ptx_reach(struct warp *warp, const struct insn *insn, uint32_t mask, size_t bytes, bool write, struct reach *reach);
+/*
+ * Checks insn's address (a + imm in insn->space) for each lane of mask: alignment to bytes, a power of two, and
+ * liveness.
+ */
+enum step ptx_reach(struct warp *warp, const struct insn *insn, uint32_t mask, size_t bytes, bool write,
+                    struct reach *reach);
 /* Tells memory->wrote of a store that happened. */
 void ptx_reach_wrote(struct warp *warp, const struct reach *reach, size_t bytes);
 

@@ -1,7 +1,8 @@
 /*
- * One block at work. Each lane has its own program counter; of the lanes of a warp that can run, those furthest behind run first and stop
- * where they meet others, so that lanes that went apart come together again. A group that spins while others could run is set aside now
- * and then (a lock held by another lane of the warp must be reachable), and so is a warp.
+ * One block at work. Each lane has its own program counter; of the lanes of a warp that can run, those furthest
+ * behind run first and stop where they meet others, so that lanes that went apart come together again. A group that
+ * spins while others could run is set aside now and then (a lock held by another lane of the warp must be reachable),
+ * and so is a warp.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,8 +28,9 @@ enum step ptx_fault(struct warp *warp, const struct insn *insn, unsigned lane, e
 	fault->status = status;
 	fault->line = (int)insn->line;
 	fault->address = address;
-	int used = snprintf(fault->message, sizeof(fault->message), "%.64s, ptx line %u, block (%u,%u,%u) thread (%u,%u,%u): ",
-	                    block->function->name, insn->line, block->ctaid[0], block->ctaid[1], block->ctaid[2], thread % size[0],
+	int used = snprintf(fault->message, sizeof(fault->message),
+	                    "%.64s, ptx line %u, block (%u,%u,%u) thread (%u,%u,%u): ", block->function->name,
+	                    insn->line, block->ctaid[0], block->ctaid[1], block->ctaid[2], thread % size[0],
 	                    thread / size[0] % size[1], thread / size[0] / size[1]);
 	va_start(args, format);
 	if (used > 0 && (size_t)used < sizeof(fault->message))
@@ -76,7 +78,8 @@ void ptx_warp_exit(struct warp *warp, uint32_t lanes)
 static void release(struct block *block, unsigned id)
 {
 	struct barrier *barrier = &block->barriers[id];
-	uint32_t results[] = {[ATOM_ADD] = barrier->ones, [ATOM_AND] = barrier->ones == barrier->votes, [ATOM_OR] = barrier->ones != 0};
+	uint32_t results[] = {
+		[ATOM_ADD] = barrier->ones, [ATOM_AND] = barrier->ones == barrier->votes, [ATOM_OR] = barrier->ones != 0};
 
 	for (uint32_t n = 0; n < block->warp_count; n++) {
 		struct warp *warp = &block->warps[n];
@@ -108,14 +111,19 @@ void ptx_barriers_check(struct block *block)
 			uint32_t waiting = warp->waiting[id];
 
 			live += (uint32_t)__builtin_popcount(warp->live);
-			there += barrier->expected && waiting && waiting == warp->live ? WARP_LANES : (uint32_t)__builtin_popcount(waiting);
+			there += barrier->expected && waiting && waiting == warp->live
+			                 ? WARP_LANES
+			                 : (uint32_t)__builtin_popcount(waiting);
 		}
 		if (there >= (barrier->expected ? barrier->expected : live))
 			release(block, id);
 	}
 }
 
-/* The lane's program counter as seen from frame: its own, or that of the call it is in; -1 when it is not below frame. */
+/*
+ * The lane's program counter as seen from frame: its own, or that of the call it is in; -1 when it is not below
+ * frame.
+ */
 static int64_t pc_within(const struct warp *warp, unsigned lane, const struct frame *frame)
 {
 	const struct frame *at = warp->lane_frame[lane];
@@ -138,7 +146,8 @@ static bool is_behind(const struct warp *warp, unsigned lane, unsigned other)
 			int64_t ours = pc_within(warp, lane, frame);
 
 			/* At the same call, the one still to enter it is behind. */
-			return ours < theirs || (ours == theirs && warp->lane_frame[lane] == frame && warp->lane_frame[other] != frame);
+			return ours < theirs ||
+			       (ours == theirs && warp->lane_frame[lane] == frame && warp->lane_frame[other] != frame);
 		}
 	}
 	return false;
@@ -157,7 +166,10 @@ static uint32_t lanes_at(const struct warp *warp, uint32_t lanes, unsigned lane)
 	return same;
 }
 
-/* Of lanes that wait for each other, one whose wait is over because the lanes it waited for have ended or met it elsewhere; or -1. */
+/*
+ * Of lanes that wait for each other, one whose wait is over because the lanes it waited for have ended or met it
+ * elsewhere; or -1.
+ */
 static int sync_ready(struct warp *warp)
 {
 	for (uint32_t rest = warp->at_sync; rest; rest &= rest - 1) {
@@ -293,8 +305,8 @@ static enum run run_warp(struct warp *warp)
 		if (run_group(warp, stop, alone ? WARP_TURN : GROUP_TURN) == STEP_FAULT)
 			return RUN_FAULT;
 		if (block->instructions > block->limit) {
-			ptx_fault(warp, &warp->frame->function->code[0], (unsigned)__builtin_ctz(warp->group), PTX_FAULT_LIMIT, 0,
-			          "more than %llu instructions", (unsigned long long)block->limit);
+			ptx_fault(warp, &warp->frame->function->code[0], (unsigned)__builtin_ctz(warp->group),
+			          PTX_FAULT_LIMIT, 0, "more than %llu instructions", (unsigned long long)block->limit);
 			return RUN_FAULT;
 		}
 	}
@@ -311,7 +323,8 @@ static void report_deadlock(struct block *block)
 		unsigned lane = (unsigned)__builtin_ctz(warp->live);
 		bool at_barrier = warp->at_barrier >> lane & 1;
 		ptx_fault(warp, &warp->lane_frame[lane]->function->code[warp->lane_pc[lane]], lane, PTX_FAULT_BARRIER, 0,
-		          at_barrier ? "waits at a barrier that the others never reach" : "waits for lanes of its warp that never come");
+		          at_barrier ? "waits at a barrier that the others never reach"
+		                     : "waits for lanes of its warp that never come");
 		return;
 	}
 }

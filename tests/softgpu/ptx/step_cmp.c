@@ -32,58 +32,68 @@ static inline float value_f32(uint64_t bits, unsigned flags)
 #define READ_f16(x) ptx_half_value((uint16_t)(x), false)
 #define READ_bf16(x) ptx_half_value((uint16_t)(x), true)
 
-#define COMPARE(name, T, expression) \
-	STEP(setp_##name##_##T) \
-	{ \
-		uint64_t *d = slot(warp, insn->d); \
-		const uint64_t *a = slot(warp, insn->a), *b = slot(warp, insn->b); \
-		if (insn->width == JOIN_NONE && insn->e == NO_OPERAND) { \
-			LANES(mask, __typeof__(READ_##T(a[i])) x = READ_##T(a[i]); __typeof__(x) y = READ_##T(b[i]); d[i] = (expression);); \
-			return STEP_NEXT; \
-		} \
-		const uint64_t *c = slot(warp, insn->c); \
-		uint64_t *e = insn->e == NO_OPERAND ? NULL : slot(warp, insn->e); \
-		for (uint32_t rest = mask; rest; rest &= rest - 1) { \
-			unsigned i = (unsigned)__builtin_ctz(rest); \
-			__typeof__(READ_##T(a[i])) x = READ_##T(a[i]), y = READ_##T(b[i]); \
-			bool value = (expression); \
-			uint64_t with = c[i]; \
-			d[i] = join(insn, value, with); \
-			if (e) \
-				e[i] = join(insn, !value, with); \
-		} \
-		return STEP_NEXT; \
-	} \
-	STEP(set_##name##_##T) \
-	{ \
-		uint64_t *d = slot(warp, insn->d); \
-		const uint64_t *a = slot(warp, insn->a), *b = slot(warp, insn->b), *c = slot(warp, insn->c); \
-		uint64_t yes = insn->type2 == TY_F32 ? 0x3f800000u : UINT32_MAX; \
-		LANES(mask, __typeof__(READ_##T(a[i])) x = READ_##T(a[i]); __typeof__(x) y = READ_##T(b[i]); \
-		      d[i] = join(insn, (expression), c[i]) ? yes : 0;); \
-		return STEP_NEXT; \
+/* What set writes for true. */
+static uint64_t set_value(enum ptx_type type)
+{
+	return type == TY_F32    ? 0x3f800000u
+	       : type == TY_F16  ? 0x3c00u
+	       : type == TY_BF16 ? 0x3f80u
+	                         : width_mask(ptx_type_bytes(type));
+}
+
+#define COMPARE(name, T, expression)                                                                                   \
+	STEP(setp_##name##_##T)                                                                                        \
+	{                                                                                                              \
+		uint64_t *d = slot(warp, insn->d);                                                                     \
+		const uint64_t *a = slot(warp, insn->a), *b = slot(warp, insn->b);                                     \
+		if (insn->width == JOIN_NONE && insn->e == NO_OPERAND) {                                               \
+			LANES(mask, __typeof__(READ_##T(a[i])) x = READ_##T(a[i]); __typeof__(x) y = READ_##T(b[i]);   \
+			      d[i] = (expression););                                                                   \
+			return STEP_NEXT;                                                                              \
+		}                                                                                                      \
+		const uint64_t *c = slot(warp, insn->c);                                                               \
+		uint64_t *e = insn->e == NO_OPERAND ? NULL : slot(warp, insn->e);                                      \
+		for (uint32_t rest = mask; rest; rest &= rest - 1) {                                                   \
+			unsigned i = (unsigned)__builtin_ctz(rest);                                                    \
+			__typeof__(READ_##T(a[i])) x = READ_##T(a[i]), y = READ_##T(b[i]);                             \
+			bool value = (expression);                                                                     \
+			uint64_t with = c[i];                                                                          \
+			d[i] = join(insn, value, with);                                                                \
+			if (e)                                                                                         \
+				e[i] = join(insn, !value, with);                                                       \
+		}                                                                                                      \
+		return STEP_NEXT;                                                                                      \
+	}                                                                                                              \
+	STEP(set_##name##_##T)                                                                                         \
+	{                                                                                                              \
+		uint64_t *d = slot(warp, insn->d);                                                                     \
+		const uint64_t *a = slot(warp, insn->a), *b = slot(warp, insn->b), *c = slot(warp, insn->c);           \
+		uint64_t yes = set_value(insn->type2);                                                                 \
+		LANES(mask, __typeof__(READ_##T(a[i])) x = READ_##T(a[i]); __typeof__(x) y = READ_##T(b[i]);           \
+		      d[i] = join(insn, (expression), c[i]) ? yes : 0;);                                               \
+		return STEP_NEXT;                                                                                      \
 	}
 
 #define UNORDERED (x != x || y != y)
-#define ORDER(T) \
-	COMPARE(lt, T, x < y) \
-	COMPARE(le, T, x <= y) \
-	COMPARE(gt, T, x > y) \
+#define ORDER(T)                                                                                                       \
+	COMPARE(lt, T, x < y)                                                                                          \
+	COMPARE(le, T, x <= y)                                                                                         \
+	COMPARE(gt, T, x > y)                                                                                          \
 	COMPARE(ge, T, x >= y)
-#define EQUAL(T) \
-	COMPARE(eq, T, x == y) \
+#define EQUAL(T)                                                                                                       \
+	COMPARE(eq, T, x == y)                                                                                         \
 	COMPARE(ne, T, x != y)
-#define FLOATS(T) \
-	ORDER(T) \
-	COMPARE(eq, T, x == y) \
-	COMPARE(ne, T, x < y || x > y) \
-	COMPARE(equ, T, x == y || UNORDERED) \
-	COMPARE(neu, T, x != y) \
-	COMPARE(ltu, T, !(x >= y)) \
-	COMPARE(leu, T, !(x > y)) \
-	COMPARE(gtu, T, !(x <= y)) \
-	COMPARE(geu, T, !(x < y)) \
-	COMPARE(num, T, !UNORDERED) \
+#define FLOATS(T)                                                                                                      \
+	ORDER(T)                                                                                                       \
+	COMPARE(eq, T, x == y)                                                                                         \
+	COMPARE(ne, T, x<y || x> y)                                                                                    \
+	COMPARE(equ, T, x == y || UNORDERED)                                                                           \
+	COMPARE(neu, T, x != y)                                                                                        \
+	COMPARE(ltu, T, !(x >= y))                                                                                     \
+	COMPARE(leu, T, !(x > y))                                                                                      \
+	COMPARE(gtu, T, !(x <= y))                                                                                     \
+	COMPARE(geu, T, !(x < y))                                                                                      \
+	COMPARE(num, T, !UNORDERED)                                                                                    \
 	COMPARE(nan, T, UNORDERED)
 
 ORDER(u16)
@@ -100,24 +110,30 @@ FLOATS(f64)
 FLOATS(f16)
 FLOATS(bf16)
 
-#define PAIR_OF(name, T) {setp_##name##_##T, set_##name##_##T}
-#define EQUALS(name) \
-	[TY_B16] = PAIR_OF(name, u16), [TY_U16] = PAIR_OF(name, u16), [TY_S16] = PAIR_OF(name, u16), [TY_B32] = PAIR_OF(name, u32), \
-	[TY_U32] = PAIR_OF(name, u32), [TY_S32] = PAIR_OF(name, u32), [TY_B64] = PAIR_OF(name, u64), [TY_U64] = PAIR_OF(name, u64), \
-	[TY_S64] = PAIR_OF(name, u64)
-#define ORDERS(name) \
-	[TY_U16] = PAIR_OF(name, u16), [TY_S16] = PAIR_OF(name, s16), [TY_U32] = PAIR_OF(name, u32), [TY_S32] = PAIR_OF(name, s32), \
-	[TY_U64] = PAIR_OF(name, u64), [TY_S64] = PAIR_OF(name, s64)
-#define REALS(name) \
+#define PAIR_OF(name, T)                                                                                               \
+	{                                                                                                              \
+		setp_##name##_##T, set_##name##_##T                                                                    \
+	}
+#define EQUALS(name)                                                                                                   \
+	[TY_B16] = PAIR_OF(name, u16), [TY_U16] = PAIR_OF(name, u16), [TY_S16] = PAIR_OF(name, u16),                   \
+	[TY_B32] = PAIR_OF(name, u32), [TY_U32] = PAIR_OF(name, u32), [TY_S32] = PAIR_OF(name, u32),                   \
+	[TY_B64] = PAIR_OF(name, u64), [TY_U64] = PAIR_OF(name, u64), [TY_S64] = PAIR_OF(name, u64)
+#define ORDERS(name)                                                                                                   \
+	[TY_U16] = PAIR_OF(name, u16), [TY_S16] = PAIR_OF(name, s16), [TY_U32] = PAIR_OF(name, u32),                   \
+	[TY_S32] = PAIR_OF(name, s32), [TY_U64] = PAIR_OF(name, u64), [TY_S64] = PAIR_OF(name, s64)
+#define REALS(name)                                                                                                    \
 	[TY_F32] = PAIR_OF(name, f32), [TY_F64] = PAIR_OF(name, f64), [TY_F16] = PAIR_OF(name, f16), [TY_BF16] = PAIR_OF(name, bf16)
 
 step_fn ptx_step_compare(enum cmp_op op, enum ptx_type type, bool set)
 {
 	static const step_fn steps[CMP_COUNT][TY_COUNT][2] = {
-		[CMP_EQ] = {EQUALS(eq), REALS(eq)}, [CMP_NE] = {EQUALS(ne), REALS(ne)}, [CMP_LT] = {ORDERS(lt), REALS(lt)},
-		[CMP_LE] = {ORDERS(le), REALS(le)}, [CMP_GT] = {ORDERS(gt), REALS(gt)}, [CMP_GE] = {ORDERS(ge), REALS(ge)},
-		[CMP_EQU] = {REALS(equ)}, [CMP_NEU] = {REALS(neu)}, [CMP_LTU] = {REALS(ltu)}, [CMP_LEU] = {REALS(leu)},
-		[CMP_GTU] = {REALS(gtu)}, [CMP_GEU] = {REALS(geu)}, [CMP_NUM] = {REALS(num)}, [CMP_NAN] = {REALS(nan)},
+		[CMP_EQ] = {EQUALS(eq), REALS(eq)}, [CMP_NE] = {EQUALS(ne), REALS(ne)},
+		[CMP_LT] = {ORDERS(lt), REALS(lt)}, [CMP_LE] = {ORDERS(le), REALS(le)},
+		[CMP_GT] = {ORDERS(gt), REALS(gt)}, [CMP_GE] = {ORDERS(ge), REALS(ge)},
+		[CMP_EQU] = {REALS(equ)},           [CMP_NEU] = {REALS(neu)},
+		[CMP_LTU] = {REALS(ltu)},           [CMP_LEU] = {REALS(leu)},
+		[CMP_GTU] = {REALS(gtu)},           [CMP_GEU] = {REALS(geu)},
+		[CMP_NUM] = {REALS(num)},           [CMP_NAN] = {REALS(nan)},
 	};
 
 	return steps[op][type][set];

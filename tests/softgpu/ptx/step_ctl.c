@@ -25,8 +25,8 @@ STEP(table)
 		unsigned lane = (unsigned)__builtin_ctz(rest);
 
 		if (a[lane] >= insn->imm)
-			return ptx_fault(warp, insn, lane, PTX_FAULT_TRAP, 0, "brx.idx index %llu of %llu targets", (unsigned long long)a[lane],
-			                 (unsigned long long)insn->imm);
+			return ptx_fault(warp, insn, lane, PTX_FAULT_TRAP, 0, "brx.idx index %llu of %llu targets",
+			                 (unsigned long long)a[lane], (unsigned long long)insn->imm);
 		warp->lane_pc[lane] = targets[a[lane]];
 	}
 	return STEP_TURN;
@@ -44,24 +44,28 @@ STEP(call)
 	uint64_t base = warp->frame->local_base, top = base + ((warp->frame->function->local_bytes + 15) & ~UINT64_C(15));
 
 	if (warp->frame->depth + 1 >= CALL_DEPTH_LIMIT)
-		return ptx_fault(warp, insn, (unsigned)__builtin_ctz(mask), PTX_FAULT_LIMIT, 0, "more than %u calls deep", CALL_DEPTH_LIMIT);
+		return ptx_fault(warp, insn, (unsigned)__builtin_ctz(mask), PTX_FAULT_LIMIT, 0,
+		                 "more than %u calls deep", CALL_DEPTH_LIMIT);
 	if (top + callee->local_bytes > warp->block->local_bytes)
-		return ptx_fault(warp, insn, (unsigned)__builtin_ctz(mask), PTX_FAULT_LIMIT, 0, "the thread's stack of %llu bytes is used up",
+		return ptx_fault(warp, insn, (unsigned)__builtin_ctz(mask), PTX_FAULT_LIMIT, 0,
+		                 "the thread's stack of %llu bytes is used up",
 		                 (unsigned long long)warp->block->local_bytes);
 	for (uint32_t rest = mask; rest; rest &= rest - 1) {
 		unsigned lane = (unsigned)__builtin_ctz(rest);
 
 		for (unsigned n = 0; n < site->in_count; n++) {
 			const struct call_actual *actual = &site->in[n];
-			const void *from = actual->slot == NO_OPERAND ? (const void *)local_of(warp, lane, base + actual->from)
-			                                              : (const void *)&slot(warp, actual->slot)[lane];
+			const void *from = actual->slot == NO_OPERAND
+			                           ? (const void *)local_of(warp, lane, base + actual->from)
+			                           : (const void *)&slot(warp, actual->slot)[lane];
 			memcpy(local_of(warp, lane, top + actual->to), from, actual->bytes);
 		}
 	}
 	settle(warp, warp->group & ~mask, warp->pc);
 	struct frame *frame = ptx_frame_enter(warp, insn, mask, warp->pc);
 	if (!frame)
-		return ptx_fault(warp, insn, (unsigned)__builtin_ctz(mask), PTX_OUT_OF_MEMORY, 0, "no memory for a call's registers");
+		return ptx_fault(warp, insn, (unsigned)__builtin_ctz(mask), PTX_OUT_OF_MEMORY, 0,
+		                 "no memory for a call's registers");
 	for (uint32_t rest = mask; rest; rest &= rest - 1) {
 		warp->lane_frame[__builtin_ctz(rest)] = frame;
 		warp->lane_pc[__builtin_ctz(rest)] = 0;
@@ -87,7 +91,8 @@ STEP(leave)
 			const uint8_t *from = local_of(warp, lane, frame->local_base + actual->to);
 
 			if (actual->slot == NO_OPERAND) {
-				memcpy(local_of(warp, lane, frame->parent->local_base + actual->from), from, actual->bytes);
+				memcpy(local_of(warp, lane, frame->parent->local_base + actual->from), from,
+				       actual->bytes);
 			} else {
 				uint64_t *to = frame->parent->registers + (size_t)actual->slot * WARP_LANES + lane;
 
@@ -125,7 +130,10 @@ STEP(fence)
 	return STEP_NEXT;
 }
 
-/* Counts as the hardware does: a warp that is there with all its live lanes counts as a full warp when a thread count is given. */
+/*
+ * Counts as the hardware does: a warp that is there with all its live lanes counts as a full warp when a thread count
+ * is given.
+ */
 static enum step enter_barrier(struct warp *warp, const struct insn *insn, uint32_t mask, bool wait)
 {
 	const uint64_t *ids = slot(warp, insn->a), *counts = insn->b == NO_OPERAND ? NULL : slot(warp, insn->b);
@@ -149,8 +157,9 @@ static enum step enter_barrier(struct warp *warp, const struct insn *insn, uint3
 			warp->lane_pc[lane] = warp->pc - 1; /* the release moves it on */
 			warp->at_barrier |= 1u << lane;
 		} else {
-			barrier->arrived += mask == warp->live && lane == (unsigned)__builtin_ctz(mask) ?
-			                    WARP_LANES - (uint32_t)__builtin_popcount(mask) + 1 : 1;
+			barrier->arrived += mask == warp->live && lane == (unsigned)__builtin_ctz(mask)
+			                            ? WARP_LANES - (uint32_t)__builtin_popcount(mask) + 1
+			                            : 1;
 		}
 		if (insn->c != NO_OPERAND) {
 			barrier->ones += slot(warp, insn->c)[lane] != 0;
@@ -174,9 +183,17 @@ STEP(arrive)
 step_fn ptx_step_control(enum control_op op)
 {
 	static const step_fn steps[CONTROL_COUNT] = {
-		[CONTROL_BRANCH] = branch, [CONTROL_TABLE] = table, [CONTROL_CALL] = call, [CONTROL_RETURN] = leave, [CONTROL_EXIT] = end,
-		[CONTROL_TRAP] = trap, [CONTROL_NOTHING] = nothing, [CONTROL_FENCE] = fence, [CONTROL_BARRIER] = barrier,
-		[CONTROL_ARRIVE] = arrive, [CONTROL_BARRIER_RED] = barrier,
+		[CONTROL_BRANCH] = branch,
+		[CONTROL_TABLE] = table,
+		[CONTROL_CALL] = call,
+		[CONTROL_RETURN] = leave,
+		[CONTROL_EXIT] = end,
+		[CONTROL_TRAP] = trap,
+		[CONTROL_NOTHING] = nothing,
+		[CONTROL_FENCE] = fence,
+		[CONTROL_BARRIER] = barrier,
+		[CONTROL_ARRIVE] = arrive,
+		[CONTROL_BARRIER_RED] = barrier,
 	};
 
 	return steps[op];

@@ -1,4 +1,7 @@
-/* cvt. Integer to integer and the common float conversions have steps of their own; everything else goes through one general step. */
+/*
+ * cvt. Integer to integer and the common float conversions have steps of their own; everything else goes through one
+ * general step.
+ */
 #include <fenv.h>
 #include <math.h>
 
@@ -6,19 +9,18 @@
 #include "tests/softgpu/ptx/steps.h"
 
 /* Integer to integer without .sat: cut to the destination, then extended by its sign to the register's width. */
-#define EXTEND(from, C) \
-	STEP(from##_to_u8) { RESULT(C, (uint8_t)x) } \
-	STEP(from##_to_u16) { RESULT(C, (uint16_t)x) } \
-	STEP(from##_to_u32) { RESULT(C, (uint32_t)x) } \
-	STEP(from##_to_u64) { RESULT(C, (uint64_t)x) } \
-	STEP(from##_to_s8) { RESULT(C, (int8_t)x) } \
-	STEP(from##_to_s16) { RESULT(C, (int16_t)x) } \
-	STEP(from##_to_s32) { RESULT(C, (int32_t)x) } \
-	STEP(from##_to_s64) { RESULT(C, (int64_t)x) }
-#define RESULT(C, expression) \
-	uint64_t *d = slot(warp, insn->d), keep = width_mask(insn->width); \
-	const uint64_t *a = slot(warp, insn->a); \
-	LANES(mask, C x = (C)a[i]; d[i] = (uint64_t)(int64_t)(expression) & keep;); \
+#define EXTEND(from, C)                                                                                                \
+	STEP(from##_to_u8){RESULT(C, (uint8_t)x)} STEP(from##_to_u16){RESULT(C, (uint16_t)x)} STEP(from##_to_u32){     \
+		RESULT(C, (uint32_t)x)} STEP(from##_to_u64){RESULT(C, (uint64_t)x)} STEP(from##_to_s8){                \
+		RESULT(C, (int8_t)x)} STEP(from##_to_s16){RESULT(C, (int16_t)x)} STEP(from##_to_s32){                  \
+		RESULT(C, (int32_t)x)} STEP(from##_to_s64)                                                             \
+	{                                                                                                              \
+		RESULT(C, (int64_t)x)                                                                                  \
+	}
+#define RESULT(C, expression)                                                                                          \
+	uint64_t *d = slot(warp, insn->d), keep = width_mask(insn->width);                                             \
+	const uint64_t *a = slot(warp, insn->a);                                                                       \
+	LANES(mask, C x = (C)a[i]; d[i] = (uint64_t)(int64_t)(expression)&keep;);                                      \
 	return STEP_NEXT;
 
 EXTEND(u8, uint8_t)
@@ -30,13 +32,13 @@ EXTEND(s16, int16_t)
 EXTEND(s32, int32_t)
 EXTEND(s64, int64_t)
 
-#define SIMPLE(name, expression) \
-	STEP(name) \
-	{ \
-		uint64_t *d = slot(warp, insn->d), keep = width_mask(insn->width); \
-		const uint64_t *a = slot(warp, insn->a); \
-		LANES(mask, d[i] = (uint64_t)(expression) & keep;); \
-		return STEP_NEXT; \
+#define SIMPLE(name, expression)                                                                                       \
+	STEP(name)                                                                                                     \
+	{                                                                                                              \
+		uint64_t *d = slot(warp, insn->d), keep = width_mask(insn->width);                                     \
+		const uint64_t *a = slot(warp, insn->a);                                                               \
+		LANES(mask, d[i] = (uint64_t)(expression)&keep;);                                                      \
+		return STEP_NEXT;                                                                                      \
 	}
 
 SIMPLE(s32_to_f32, f32_bits((float)(int32_t)a[i]))
@@ -89,8 +91,8 @@ static double to_integral(double value, int round)
 }
 
 /*
- * A float out of range, and an integer with .sat, goes to the nearest end. NaN is 0 where neither side has 64 bits, else only the top
- * bit is set.
+ * A float out of range, and an integer with .sat, goes to the nearest end. NaN is 0 where neither side has 64 bits,
+ * else only the top bit is set.
  */
 static uint64_t write_integer(struct number number, enum ptx_type type, enum ptx_type from, int round, bool clamp)
 {
@@ -102,7 +104,9 @@ static uint64_t write_integer(struct number number, enum ptx_type type, enum ptx
 		double value = to_integral(number.real, round);
 
 		if (value != value)
-			return bits == 64 || from == TY_F64 ? UINT64_MAX << (bits - 1) & (is_signed ? UINT64_MAX : width_mask(bits / 8)) : 0;
+			return bits == 64 || from == TY_F64
+			               ? UINT64_MAX << (bits - 1) & (is_signed ? UINT64_MAX : width_mask(bits / 8))
+			               : 0;
 		number.negative = value < 0;
 		value = fabs(value);
 		number.size = value >= 0x1p64 ? UINT64_MAX : (uint64_t)value;
@@ -234,18 +238,19 @@ step_fn ptx_step_convert_pair(void)
 	return pair;
 }
 
-#define ROW(TYPE, name) \
+#define ROW(TYPE, name)                                                                                                 \
 	[TYPE] = {[TY_U8] = name##_to_u8, [TY_U16] = name##_to_u16, [TY_U32] = name##_to_u32, [TY_U64] = name##_to_u64, \
 	          [TY_S8] = name##_to_s8, [TY_S16] = name##_to_s16, [TY_S32] = name##_to_s32, [TY_S64] = name##_to_s64}
 
 step_fn ptx_step_convert(enum ptx_type to, enum ptx_type from, bool plain)
 {
 	static const step_fn integer[TY_COUNT][TY_COUNT] = {
-		ROW(TY_U8, u8), ROW(TY_U16, u16), ROW(TY_U32, u32), ROW(TY_U64, u64), ROW(TY_S8, s8), ROW(TY_S16, s16), ROW(TY_S32, s32),
-		ROW(TY_S64, s64),
+		ROW(TY_U8, u8), ROW(TY_U16, u16), ROW(TY_U32, u32), ROW(TY_U64, u64),
+		ROW(TY_S8, s8), ROW(TY_S16, s16), ROW(TY_S32, s32), ROW(TY_S64, s64),
 	};
 	static const step_fn simple[TY_COUNT][TY_COUNT] = {
-		[TY_S32] = {[TY_F32] = s32_to_f32, [TY_F64] = s32_to_f64}, [TY_U32] = {[TY_F32] = u32_to_f32, [TY_F64] = u32_to_f64},
+		[TY_S32] = {[TY_F32] = s32_to_f32, [TY_F64] = s32_to_f64},
+		[TY_U32] = {[TY_F32] = u32_to_f32, [TY_F64] = u32_to_f64},
 	};
 	bool from_ok = from >= TY_U8 && from <= TY_F64 && from != TY_F16X2 && from != TY_BF16X2;
 	bool to_ok = to >= TY_U8 && to <= TY_F64 && to != TY_F16X2 && to != TY_BF16X2;

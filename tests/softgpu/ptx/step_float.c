@@ -1,9 +1,10 @@
 /*
- * f32 and f64 arithmetic. The plain steps round to nearest and have no modifiers; the others obey flags and insn->round.
+ * f32 and f64 arithmetic. The plain steps round to nearest and have no modifiers; the others obey flags and
+ * insn->round.
  *
- * add, sub, mul, fma, div, rcp and sqrt with a rounding are exact as IEEE 754 says. Approximate ones (.approx, .full) are computed with the
- * host's functions of the same type, so they are at least as near as the hardware's. A NaN result of an f32 operation is 0x7fffffff, as
- * on the hardware; f64 keeps the host's payload.
+ * add, sub, mul, fma, div, rcp and sqrt with a rounding are exact as IEEE 754 says. Approximate ones (.approx, .full)
+ * are computed with the host's functions of the same type, so they are at least as near as the hardware's. A NaN
+ * result of an f32 operation is 0x7fffffff, as on the hardware; f64 keeps the host's payload.
  */
 #include <fenv.h>
 #include <math.h>
@@ -82,62 +83,66 @@ static void set_rounding(int round)
 typedef float f32;
 typedef double f64;
 
-#define PLAIN(name, T, expression) \
-	STEP(name##_##T) \
-	{ \
-		uint64_t *d = slot(warp, insn->d); \
-		const uint64_t *a = slot(warp, insn->a), *b = slot(warp, insn->b), *c = slot(warp, insn->c); \
-		(void)b; \
-		(void)c; \
-		LANES(mask, T x = bits_##T(a[i]); T y = bits_##T(b[i]); T z = bits_##T(c[i]); (void)y; (void)z; d[i] = keep_##T(expression);); \
-		return STEP_NEXT; \
+#define PLAIN(name, T, expression)                                                                                     \
+	STEP(name##_##T)                                                                                               \
+	{                                                                                                              \
+		uint64_t *d = slot(warp, insn->d);                                                                     \
+		const uint64_t *a = slot(warp, insn->a), *b = slot(warp, insn->b), *c = slot(warp, insn->c);           \
+		(void)b;                                                                                               \
+		(void)c;                                                                                               \
+		LANES(mask, T x = bits_##T(a[i]); T y = bits_##T(b[i]); T z = bits_##T(c[i]); (void)y; (void)z;        \
+		      d[i] = keep_##T(expression););                                                                   \
+		return STEP_NEXT;                                                                                      \
 	}
-/* Operands are loaded and results stored between the two calls that set the rounding, which the compiler cannot see through. */
-#define MODIFIED(name, T, expression) \
-	STEP(name##_##T##_modified) \
-	{ \
-		uint64_t *d = slot(warp, insn->d); \
-		const uint64_t *a = slot(warp, insn->a), *b = slot(warp, insn->b), *c = slot(warp, insn->c); \
-		bool ftz = insn->flags & FLAG_FTZ, sat = insn->flags & FLAG_SAT, nan = insn->flags & FLAG_NAN; \
-		(void)b; \
-		(void)c; \
-		(void)nan; \
-		if (insn->round) \
-			set_rounding(insn->round); \
-		for (uint32_t rest = mask; rest; rest &= rest - 1) { \
-			unsigned i = (unsigned)__builtin_ctz(rest); \
-			T x = bits_##T(a[i]), y = bits_##T(b[i]), z = bits_##T(c[i]); \
-			if (ftz) { \
-				x = flush_##T(x); \
-				y = flush_##T(y); \
-				z = flush_##T(z); \
-			} \
-			(void)y; \
-			(void)z; \
-			T value = expression; \
-			if (ftz) \
-				value = flush_##T(value); \
-			if (sat) \
-				value = saturate_##T(value); \
-			d[i] = keep_##T(value); \
-		} \
-		if (insn->round) \
-			set_rounding(0); \
-		return STEP_NEXT; \
+/*
+ * Operands are loaded and results stored between the two calls that set the rounding, which the compiler cannot see
+ * through.
+ */
+#define MODIFIED(name, T, expression)                                                                                  \
+	STEP(name##_##T##_modified)                                                                                    \
+	{                                                                                                              \
+		uint64_t *d = slot(warp, insn->d);                                                                     \
+		const uint64_t *a = slot(warp, insn->a), *b = slot(warp, insn->b), *c = slot(warp, insn->c);           \
+		bool ftz = insn->flags & FLAG_FTZ, sat = insn->flags & FLAG_SAT, nan = insn->flags & FLAG_NAN;         \
+		(void)b;                                                                                               \
+		(void)c;                                                                                               \
+		(void)nan;                                                                                             \
+		if (insn->round)                                                                                       \
+			set_rounding(insn->round);                                                                     \
+		for (uint32_t rest = mask; rest; rest &= rest - 1) {                                                   \
+			unsigned i = (unsigned)__builtin_ctz(rest);                                                    \
+			T x = bits_##T(a[i]), y = bits_##T(b[i]), z = bits_##T(c[i]);                                  \
+			if (ftz) {                                                                                     \
+				x = flush_##T(x);                                                                      \
+				y = flush_##T(y);                                                                      \
+				z = flush_##T(z);                                                                      \
+			}                                                                                              \
+			(void)y;                                                                                       \
+			(void)z;                                                                                       \
+			T value = expression;                                                                          \
+			if (ftz)                                                                                       \
+				value = flush_##T(value);                                                              \
+			if (sat)                                                                                       \
+				value = saturate_##T(value);                                                           \
+			d[i] = keep_##T(value);                                                                        \
+		}                                                                                                      \
+		if (insn->round)                                                                                       \
+			set_rounding(0);                                                                               \
+		return STEP_NEXT;                                                                                      \
 	}
-#define BOTH(name, T, expression) \
-	PLAIN(name, T, expression) \
+#define BOTH(name, T, expression)                                                                                      \
+	PLAIN(name, T, expression)                                                                                     \
 	MODIFIED(name, T, expression)
-#define FUNCTIONS(T, suffix, nan_of) \
-	BOTH(add, T, x + y) \
-	BOTH(sub, T, x - y) \
-	BOTH(mul, T, x * y) \
-	BOTH(fma, T, fma##suffix(x, y, z)) \
-	BOTH(div, T, x / y) \
-	BOTH(rcp, T, 1 / x) \
-	BOTH(sqrt, T, sqrt##suffix(x)) \
-	BOTH(rsqrt, T, (T)(1.0 / sqrt((double)x))) \
-	BOTH(min, T, least_##T(x, y, nan_of)) \
+#define FUNCTIONS(T, suffix, nan_of)                                                                                   \
+	BOTH(add, T, x + y)                                                                                            \
+	BOTH(sub, T, x - y)                                                                                            \
+	BOTH(mul, T, x *y)                                                                                             \
+	BOTH(fma, T, fma##suffix(x, y, z))                                                                             \
+	BOTH(div, T, x / y)                                                                                            \
+	BOTH(rcp, T, 1 / x)                                                                                            \
+	BOTH(sqrt, T, sqrt##suffix(x))                                                                                 \
+	BOTH(rsqrt, T, (T)(1.0 / sqrt((double)x)))                                                                     \
+	BOTH(min, T, least_##T(x, y, nan_of))                                                                          \
 	BOTH(max, T, most_##T(x, y, nan_of))
 
 #define nan_flag (insn->flags & FLAG_NAN)
@@ -150,14 +155,15 @@ BOTH(lg2, f32, log2f(x))
 BOTH(tanh, f32, tanhf(x))
 
 /* abs and neg only touch the sign, of NaN too. */
-#define SIGN(name, T, expression) \
-	STEP(name##_##T) \
-	{ \
-		uint64_t *d = slot(warp, insn->d), sign = UINT64_C(1) << (8 * sizeof(T) - 1); \
-		const uint64_t *a = slot(warp, insn->a); \
-		bool ftz = insn->flags & FLAG_FTZ; \
-		LANES(mask, uint64_t x = ftz ? (uint64_t)f32_bits(flush_f32(bits_f32(a[i]))) : a[i]; d[i] = (expression);); \
-		return STEP_NEXT; \
+#define SIGN(name, T, expression)                                                                                      \
+	STEP(name##_##T)                                                                                               \
+	{                                                                                                              \
+		uint64_t *d = slot(warp, insn->d), sign = UINT64_C(1) << (8 * sizeof(T) - 1);                          \
+		const uint64_t *a = slot(warp, insn->a);                                                               \
+		bool ftz = insn->flags & FLAG_FTZ;                                                                     \
+		LANES(mask, uint64_t x = ftz ? (uint64_t)f32_bits(flush_f32(bits_f32(a[i]))) : a[i];                   \
+		      d[i] = (expression););                                                                           \
+		return STEP_NEXT;                                                                                      \
 	}
 
 SIGN(abs, f32, x & ~sign)
@@ -165,7 +171,7 @@ SIGN(abs, f64, x & ~sign)
 SIGN(neg, f32, x ^ sign)
 SIGN(neg, f64, x ^ sign)
 
-#define ROW(OP, name) \
+#define ROW(OP, name)                                                                                                  \
 	[OP] = {[TY_F32] = {name##_f32_modified, name##_f32}, [TY_F64] = {name##_f64_modified, name##_f64}}
 #define ROW_SIGN(OP, name) [OP] = {[TY_F32] = {name##_f32, name##_f32}, [TY_F64] = {name##_f64, name##_f64}}
 #define ROW_SINGLE(OP, name) [OP] = {[TY_F32] = {name##_f32_modified, name##_f32}}
@@ -173,9 +179,11 @@ SIGN(neg, f64, x ^ sign)
 step_fn ptx_step_float(enum float_op op, enum ptx_type type, bool plain)
 {
 	static const step_fn steps[FLOAT_COUNT][TY_COUNT][2] = {
-		ROW(FLOAT_ADD, add), ROW(FLOAT_SUB, sub), ROW(FLOAT_MUL, mul), ROW(FLOAT_FMA, fma), ROW(FLOAT_DIV, div), ROW(FLOAT_RCP, rcp),
-		ROW(FLOAT_SQRT, sqrt), ROW(FLOAT_RSQRT, rsqrt), ROW(FLOAT_MIN, min), ROW(FLOAT_MAX, max), ROW_SIGN(FLOAT_ABS, abs),
-		ROW_SIGN(FLOAT_NEG, neg), ROW_SINGLE(FLOAT_SIN, sin), ROW_SINGLE(FLOAT_COS, cos), ROW_SINGLE(FLOAT_EX2, ex2),
+		ROW(FLOAT_ADD, add),        ROW(FLOAT_SUB, sub),          ROW(FLOAT_MUL, mul),
+		ROW(FLOAT_FMA, fma),        ROW(FLOAT_DIV, div),          ROW(FLOAT_RCP, rcp),
+		ROW(FLOAT_SQRT, sqrt),      ROW(FLOAT_RSQRT, rsqrt),      ROW(FLOAT_MIN, min),
+		ROW(FLOAT_MAX, max),        ROW_SIGN(FLOAT_ABS, abs),     ROW_SIGN(FLOAT_NEG, neg),
+		ROW_SINGLE(FLOAT_SIN, sin), ROW_SINGLE(FLOAT_COS, cos),   ROW_SINGLE(FLOAT_EX2, ex2),
 		ROW_SINGLE(FLOAT_LG2, lg2), ROW_SINGLE(FLOAT_TANH, tanh),
 	};
 

@@ -1,6 +1,6 @@
 /*
- * f16 and bf16, alone and in pairs: computed in double and rounded once. Sums and products of halves are exact in double or far from a tie;
- * for fma the double is rounded to odd first, so that rounding it again is right.
+ * f16 and bf16, alone and in pairs: computed in double and rounded once. Sums and products of halves are exact in
+ * double or far from a tie; for fma the double is rounded to odd first, so that rounding it again is right.
  */
 #include <math.h>
 
@@ -146,14 +146,17 @@ STEP(step_half)
 {
 	uint64_t *d = slot(warp, insn->d);
 	const uint64_t *a = slot(warp, insn->a), *b = slot(warp, insn->b), *c = slot(warp, insn->c);
-	bool brain = insn->type == TY_BF16 || insn->type == TY_BF16X2, pair = insn->type == TY_F16X2 || insn->type == TY_BF16X2;
+	bool brain = insn->type == TY_BF16 || insn->type == TY_BF16X2,
+	     pair = insn->type == TY_F16X2 || insn->type == TY_BF16X2;
 
 	for (uint32_t rest = mask; rest; rest &= rest - 1) {
 		unsigned i = (unsigned)__builtin_ctz(rest);
 		uint64_t low = half(insn, (uint16_t)a[i], (uint16_t)b[i], (uint16_t)c[i], brain);
 
 		if (pair)
-			low |= (uint64_t)half(insn, (uint16_t)(a[i] >> 16), (uint16_t)(b[i] >> 16), (uint16_t)(c[i] >> 16), brain) << 16;
+			low |= (uint64_t)half(insn, (uint16_t)(a[i] >> 16), (uint16_t)(b[i] >> 16),
+			                      (uint16_t)(c[i] >> 16), brain)
+			       << 16;
 		d[i] = low;
 	}
 	return STEP_NEXT;
@@ -164,8 +167,16 @@ step_fn ptx_step_half(enum float_op op, enum ptx_type type)
 	bool half_type = type == TY_F16 || type == TY_F16X2 || type == TY_BF16 || type == TY_BF16X2;
 
 	switch (op) {
-	case FLOAT_ADD: case FLOAT_SUB: case FLOAT_MUL: case FLOAT_FMA: case FLOAT_MIN: case FLOAT_MAX: case FLOAT_ABS: case FLOAT_NEG:
-	case FLOAT_EX2: case FLOAT_TANH:
+	case FLOAT_ADD:
+	case FLOAT_SUB:
+	case FLOAT_MUL:
+	case FLOAT_FMA:
+	case FLOAT_MIN:
+	case FLOAT_MAX:
+	case FLOAT_ABS:
+	case FLOAT_NEG:
+	case FLOAT_EX2:
+	case FLOAT_TANH:
 		return half_type ? step_half : NULL;
 	default:
 		return NULL;

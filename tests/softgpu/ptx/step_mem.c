@@ -1,7 +1,9 @@
 /*
- * Loads, stores and cp.async. First every lane's address is checked, then the bytes move: a fault leaves memory as it was.
+ * Loads, stores and cp.async. First every lane's address is checked, then the bytes move: a fault leaves memory as it
+ * was.
  *
- * Neighbouring lanes mostly touch neighbouring bytes. What is contiguous in lane order is checked, and reported, as one range.
+ * Neighbouring lanes mostly touch neighbouring bytes. What is contiguous in lane order is checked, and reported, as
+ * one range.
  */
 #include "tests/softgpu/ptx/machine.h"
 #include "tests/softgpu/ptx/reach.h"
@@ -16,7 +18,8 @@ static uint8_t *reach_in_window(const struct warp *warp, unsigned lane, uint64_t
 	if (address - shared < block->shared_bytes)
 		return bytes <= block->shared_bytes - (address - shared) ? block->shared + (address - shared) : NULL;
 	if (address - (uintptr_t)local < block->local_bytes)
-		return bytes <= block->local_bytes - (address - (uintptr_t)local) ? local + (address - (uintptr_t)local) : NULL;
+		return bytes <= block->local_bytes - (address - (uintptr_t)local) ? local + (address - (uintptr_t)local)
+		                                                                  : NULL;
 	return NULL;
 }
 
@@ -26,13 +29,15 @@ static enum step misaligned(struct warp *warp, const struct insn *insn, unsigned
 	                 (unsigned long long)address, bytes);
 }
 
-static enum step outside(struct warp *warp, const struct insn *insn, unsigned lane, uint64_t address, size_t bytes, const char *where)
+static enum step outside(struct warp *warp, const struct insn *insn, unsigned lane, uint64_t address, size_t bytes,
+                         const char *where)
 {
 	return ptx_fault(warp, insn, lane, PTX_FAULT_ADDRESS, address, "%zu bytes at 0x%llx are outside %s", bytes,
 	                 (unsigned long long)address, where);
 }
 
-static enum step check_lanes(struct warp *warp, const struct insn *insn, uint32_t lanes, const uint64_t *at, size_t bytes, bool write)
+static enum step check_lanes(struct warp *warp, const struct insn *insn, uint32_t lanes, const uint64_t *at,
+                             size_t bytes, bool write)
 {
 	const struct ptx_memory *memory = warp->block->memory;
 
@@ -46,7 +51,8 @@ static enum step check_lanes(struct warp *warp, const struct insn *insn, uint32_
 }
 
 /* Calls check once for each run of lanes whose ranges touch; only if that fails lane by lane, to name the culprit. */
-static enum step check_global(struct warp *warp, const struct insn *insn, uint32_t lanes, const uint64_t *at, size_t bytes, bool write)
+static enum step check_global(struct warp *warp, const struct insn *insn, uint32_t lanes, const uint64_t *at,
+                              size_t bytes, bool write)
 {
 	const struct ptx_memory *memory = warp->block->memory;
 
@@ -77,7 +83,8 @@ void ptx_reach_wrote(struct warp *warp, const struct reach *reach, size_t bytes)
 	}
 }
 
-static enum step reach_generic(struct warp *warp, const struct insn *insn, uint32_t mask, size_t bytes, bool write, struct reach *reach)
+static enum step reach_generic(struct warp *warp, const struct insn *insn, uint32_t mask, size_t bytes, bool write,
+                               struct reach *reach)
 {
 	const struct block *block = warp->block;
 	uintptr_t params = (uintptr_t)block->params;
@@ -87,7 +94,8 @@ static enum step reach_generic(struct warp *warp, const struct insn *insn, uint3
 		uint64_t address = reach->at[lane];
 		uint8_t *window = reach_in_window(warp, lane, address, bytes);
 
-		if (!window && !write && address - params < block->params_bytes && bytes <= block->params_bytes - (address - params))
+		if (!window && !write && address - params < block->params_bytes &&
+		    bytes <= block->params_bytes - (address - params))
 			window = (uint8_t *)(uintptr_t)address;
 		if (!window)
 			reach->global |= 1u << lane;
@@ -109,7 +117,9 @@ static enum step reach_window(struct warp *warp, const struct insn *insn, uint32
 
 		if (address >= size || bytes > size - address)
 			return outside(warp, insn, lane, address, bytes,
-			               shared ? "the block's shared memory" : param ? "the parameters" : "the thread's local memory");
+			               shared  ? "the block's shared memory"
+			               : param ? "the parameters"
+			                       : "the thread's local memory");
 		reach->at[lane] = base + address;
 		if (!shared && !param)
 			reach->at[lane] += (warp->index * WARP_LANES + lane) * block->local_bytes;
@@ -117,7 +127,8 @@ static enum step reach_window(struct warp *warp, const struct insn *insn, uint32
 	return STEP_NEXT;
 }
 
-enum step ptx_reach(struct warp *warp, const struct insn *insn, uint32_t mask, size_t bytes, bool write, struct reach *reach)
+enum step ptx_reach(struct warp *warp, const struct insn *insn, uint32_t mask, size_t bytes, bool write,
+                    struct reach *reach)
 {
 	const uint64_t *a = slot(warp, insn->a);
 	uint64_t offset = insn->imm, wrong = 0;
@@ -127,7 +138,8 @@ enum step ptx_reach(struct warp *warp, const struct insn *insn, uint32_t mask, s
 	if (wrong & (bytes - 1))
 		for (uint32_t rest = mask; rest; rest &= rest - 1)
 			if (reach->at[__builtin_ctz(rest)] & (bytes - 1))
-				return misaligned(warp, insn, (unsigned)__builtin_ctz(rest), reach->at[__builtin_ctz(rest)], bytes);
+				return misaligned(warp, insn, (unsigned)__builtin_ctz(rest),
+				                  reach->at[__builtin_ctz(rest)], bytes);
 	switch (insn->space) {
 	case SPACE_GLOBAL:
 	case SPACE_CONST:
@@ -142,9 +154,11 @@ enum step ptx_reach(struct warp *warp, const struct insn *insn, uint32_t mask, s
 
 #define AT(T) ((T *)(uintptr_t)(reach.at[i] + n * sizeof(T)))
 
-/* Signed elements are extended to the register's width. Relaxed atomics: other host threads may be writing the same bytes. */
-#define LOAD(T, C) \
-	LANES(mask, d[i] = (uint64_t)(int64_t)(C)__atomic_load_n(AT(T), __ATOMIC_RELAXED) & keep;)
+/*
+ * Signed elements are extended to the register's width. Relaxed atomics: other host threads may be writing the same
+ * bytes.
+ */
+#define LOAD(T, C) LANES(mask, d[i] = (uint64_t)(int64_t)(C)__atomic_load_n(AT(T), __ATOMIC_RELAXED) & keep;)
 
 STEP(load)
 {
@@ -218,22 +232,26 @@ STEP(store)
 /* cp.async: width bytes from global b to shared a, of which only the first c are read and the rest are zero. */
 STEP(copy)
 {
-	struct reach to, from;
-	struct insn source = *insn;
-	const uint64_t *c = insn->c == NO_OPERAND ? NULL : slot(warp, insn->c);
+	struct reach to;
+	const uint64_t *from = slot(warp, insn->b), *c = insn->c == NO_OPERAND ? NULL : slot(warp, insn->c);
+	const struct ptx_memory *memory = warp->block->memory;
+	uint64_t offset = (uintptr_t)insn->extra;
 
-	source.a = insn->b;
-	source.imm = (uint64_t)(uintptr_t)insn->extra;
-	source.space = SPACE_GLOBAL;
-	if (ptx_reach(warp, insn, mask, insn->width, true, &to) == STEP_FAULT ||
-	    ptx_reach(warp, &source, mask, insn->width, false, &from) == STEP_FAULT)
+	if (ptx_reach(warp, insn, mask, insn->width, true, &to) == STEP_FAULT)
 		return STEP_FAULT;
 	for (uint32_t rest = mask; rest; rest &= rest - 1) {
 		unsigned i = (unsigned)__builtin_ctz(rest);
 		size_t bytes = c && (uint32_t)c[i] < insn->width ? (uint32_t)c[i] : insn->width;
+		uint64_t source = from[i] + offset;
 		uint8_t *at = (uint8_t *)(uintptr_t)to.at[i];
 
-		memcpy(at, (const void *)(uintptr_t)from.at[i], bytes);
+		if (source & (insn->width - 1))
+			return misaligned(warp, insn, i, source, insn->width);
+		/* What is not read may lie anywhere: that is how kernels fill the edges of a tile with zeros. */
+		if (bytes && !memory->check(memory->data, source, bytes, false))
+			return outside(warp, insn, i, source, bytes, "live memory");
+		if (bytes)
+			memcpy(at, (const void *)(uintptr_t)source, bytes);
 		memset(at + bytes, 0, insn->width - bytes);
 	}
 	return STEP_NEXT;

@@ -4,15 +4,15 @@
 
 #include <time.h>
 
-#define OP(name, ...) \
-	STEP(name) \
-	{ \
-		uint64_t *d = slot(warp, insn->d); \
-		const uint64_t *a = slot(warp, insn->a), *b = slot(warp, insn->b), *c = slot(warp, insn->c); \
-		(void)b; \
-		(void)c; \
-		LANES(mask, d[i] = (__VA_ARGS__);); \
-		return STEP_NEXT; \
+#define OP(name, ...)                                                                                                  \
+	STEP(name)                                                                                                     \
+	{                                                                                                              \
+		uint64_t *d = slot(warp, insn->d);                                                                     \
+		const uint64_t *a = slot(warp, insn->a), *b = slot(warp, insn->b), *c = slot(warp, insn->c);           \
+		(void)b;                                                                                               \
+		(void)c;                                                                                               \
+		LANES(mask, d[i] = (__VA_ARGS__););                                                                    \
+		return STEP_NEXT;                                                                                      \
 	}
 
 static inline uint32_t lop3(uint32_t a, uint32_t b, uint32_t c, unsigned table)
@@ -133,12 +133,12 @@ static inline uint32_t nth_set(uint32_t bits, uint32_t base, int32_t offset)
 
 OP(step_lop3, lop3((uint32_t)a[i], (uint32_t)b[i], (uint32_t)c[i], (unsigned)insn->imm))
 OP(step_prmt, permute((uint32_t)a[i], (uint32_t)b[i], (uint32_t)c[i], (unsigned)insn->imm))
-OP(step_shf_l, funnel((uint32_t)a[i], (uint32_t)b[i], (uint32_t)c[i], true, insn->flags & FLAG_CLAMP))
-OP(step_shf_r, funnel((uint32_t)a[i], (uint32_t)b[i], (uint32_t)c[i], false, insn->flags & FLAG_CLAMP))
+OP(step_shf_l, funnel((uint32_t)a[i], (uint32_t)b[i], (uint32_t)c[i], true, insn->flags &FLAG_CLAMP))
+OP(step_shf_r, funnel((uint32_t)a[i], (uint32_t)b[i], (uint32_t)c[i], false, insn->flags &FLAG_CLAMP))
 OP(step_dp4a, dp4a((uint32_t)a[i], (uint32_t)b[i], (uint32_t)c[i], A_SIGNED, B_SIGNED))
-OP(step_dp2a, dp2a((uint32_t)a[i], (uint32_t)b[i], (uint32_t)c[i], A_SIGNED, B_SIGNED, insn->flags & FLAG_HIGH))
-OP(step_bmsk, bit_mask((uint32_t)a[i], (uint32_t)b[i], insn->flags & FLAG_CLAMP))
-OP(step_szext, extend((uint32_t)a[i], (uint32_t)b[i], A_SIGNED, insn->flags & FLAG_CLAMP))
+OP(step_dp2a, dp2a((uint32_t)a[i], (uint32_t)b[i], (uint32_t)c[i], A_SIGNED, B_SIGNED, insn->flags &FLAG_HIGH))
+OP(step_bmsk, bit_mask((uint32_t)a[i], (uint32_t)b[i], insn->flags &FLAG_CLAMP))
+OP(step_szext, extend((uint32_t)a[i], (uint32_t)b[i], A_SIGNED, insn->flags &FLAG_CLAMP))
 OP(step_fns, nth_set((uint32_t)a[i], (uint32_t)b[i], (int32_t)c[i]))
 
 /* NaN selects b; a subnormal c counts as zero with .ftz, and both zeros select a. */
@@ -152,7 +152,7 @@ static inline bool tiny(uint64_t bits)
 	return !((uint32_t)bits & 0x7f800000u);
 }
 
-OP(step_slct, selects_first(insn->flags & FLAG_FTZ && tiny(c[i]) ? 0 : c[i], insn->type2) ? a[i] : b[i])
+OP(step_slct, selects_first(insn->flags &FLAG_FTZ &&tiny(c[i]) ? 0 : c[i], insn->type2) ? a[i] : b[i])
 
 /* imm: bit widths times index are known from width: bytes of one element. */
 STEP(step_pack)
@@ -171,9 +171,8 @@ STEP(step_unpack)
 	const uint32_t *to = insn->extra;
 	const uint64_t *a = slot(warp, insn->a);
 
-	LANES(mask, uint64_t value = a[i];
-	      for (unsigned n = 0; n < insn->count; n++)
-		      slot(warp, to[n])[i] = value >> (8 * insn->width * n) & width_mask(insn->width););
+	LANES(mask, uint64_t value = a[i]; for (unsigned n = 0; n < insn->count; n++) slot(warp, to[n])[i] =
+	                                           value >> (8 * insn->width * n) & width_mask(insn->width););
 	return STEP_NEXT;
 }
 
@@ -296,10 +295,12 @@ STEP(step_cvta_to)
 step_fn ptx_step_misc(enum bit32_op op)
 {
 	static const step_fn steps[BIT32_COUNT] = {
-		[BIT_LOP3] = step_lop3, [BIT_PRMT] = step_prmt, [BIT_SHF_L] = step_shf_l, [BIT_SHF_R] = step_shf_r, [BIT_DP4A] = step_dp4a,
-		[BIT_DP2A] = step_dp2a, [BIT_BMSK] = step_bmsk, [BIT_SZEXT] = step_szext, [BIT_FNS] = step_fns, [BIT_SLCT] = step_slct,
-		[BIT_PACK] = step_pack, [BIT_UNPACK] = step_unpack, [BIT_COPYSIGN] = step_copysign, [BIT_TESTP] = step_testp,
-		[BIT_CLOCK] = step_clock, [BIT_ISSPACE] = step_isspace, [BIT_CVTA] = step_cvta, [BIT_CVTA_TO] = step_cvta_to,
+		[BIT_LOP3] = step_lop3,         [BIT_PRMT] = step_prmt,   [BIT_SHF_L] = step_shf_l,
+		[BIT_SHF_R] = step_shf_r,       [BIT_DP4A] = step_dp4a,   [BIT_DP2A] = step_dp2a,
+		[BIT_BMSK] = step_bmsk,         [BIT_SZEXT] = step_szext, [BIT_FNS] = step_fns,
+		[BIT_SLCT] = step_slct,         [BIT_PACK] = step_pack,   [BIT_UNPACK] = step_unpack,
+		[BIT_COPYSIGN] = step_copysign, [BIT_TESTP] = step_testp, [BIT_CLOCK] = step_clock,
+		[BIT_ISSPACE] = step_isspace,   [BIT_CVTA] = step_cvta,   [BIT_CVTA_TO] = step_cvta_to,
 	};
 
 	return steps[op];

@@ -1,10 +1,13 @@
-/* Instructions between the lanes of a warp. The .sync forms wait until every live lane of the member mask has arrived. */
+/*
+ * Instructions between the lanes of a warp. The .sync forms wait until every live lane of the member mask has
+ * arrived.
+ */
 #include "tests/softgpu/ptx/machine.h"
 #include "tests/softgpu/ptx/steps.h"
 
 /*
- * True when all live members are here. Else the lanes wait at the instruction, and those that its guard excludes go on behind it.
- * m is NO_OPERAND for the forms without .sync, which take whoever runs.
+ * True when all live members are here. Else the lanes wait at the instruction, and those that its guard excludes go
+ * on behind it. m is NO_OPERAND for the forms without .sync, which take whoever runs.
  */
 static bool gathered(struct warp *warp, const struct insn *insn, uint32_t mask)
 {
@@ -25,10 +28,10 @@ static bool gathered(struct warp *warp, const struct insn *insn, uint32_t mask)
 	return false;
 }
 
-#define GATHER() \
-	do { \
-		if (!gathered(warp, insn, mask)) \
-			return STEP_TURN; \
+#define GATHER()                                                                                                       \
+	do {                                                                                                           \
+		if (!gathered(warp, insn, mask))                                                                       \
+			return STEP_TURN;                                                                              \
 	} while (0)
 
 STEP(sync)
@@ -37,24 +40,26 @@ STEP(sync)
 	return STEP_NEXT;
 }
 
-#define SHUFFLE(name, source, in_segment) \
-	STEP(name) \
-	{ \
-		GATHER(); \
-		uint64_t *d = slot(warp, insn->d), *e = insn->e == NO_OPERAND ? NULL : slot(warp, insn->e), from[WARP_LANES]; \
-		const uint64_t *b = slot(warp, insn->b), *c = slot(warp, insn->c); \
-		memcpy(from, slot(warp, insn->a), sizeof(from)); \
-		for (uint32_t rest = mask; rest; rest &= rest - 1) { \
-			int lane = __builtin_ctz(rest), by = (int)(b[lane] & 31), clamp = (int)(c[lane] & 31), segment = (int)(c[lane] >> 8 & 31); \
-			int last = (lane & segment) | (clamp & ~segment), first = lane & segment, pick = (source); \
-			bool inside = (in_segment); \
-			(void)first; \
-			(void)last; \
-			d[lane] = from[inside ? pick : lane]; \
-			if (e) \
-				e[lane] = inside; \
-		} \
-		return STEP_NEXT; \
+#define SHUFFLE(name, source, in_segment)                                                                              \
+	STEP(name)                                                                                                     \
+	{                                                                                                              \
+		GATHER();                                                                                              \
+		uint64_t *d = slot(warp, insn->d), *e = insn->e == NO_OPERAND ? NULL : slot(warp, insn->e),            \
+			 from[WARP_LANES];                                                                             \
+		const uint64_t *b = slot(warp, insn->b), *c = slot(warp, insn->c);                                     \
+		memcpy(from, slot(warp, insn->a), sizeof(from));                                                       \
+		for (uint32_t rest = mask; rest; rest &= rest - 1) {                                                   \
+			int lane = __builtin_ctz(rest), by = (int)(b[lane] & 31), clamp = (int)(c[lane] & 31),         \
+			    segment = (int)(c[lane] >> 8 & 31);                                                        \
+			int last = (lane & segment) | (clamp & ~segment), first = lane & segment, pick = (source);     \
+			bool inside = (in_segment);                                                                    \
+			(void)first;                                                                                   \
+			(void)last;                                                                                    \
+			d[lane] = from[inside ? pick : lane];                                                          \
+			if (e)                                                                                         \
+				e[lane] = inside;                                                                      \
+		}                                                                                                      \
+		return STEP_NEXT;                                                                                      \
 	}
 
 /* For .up the clamp is the lowest lane of the segment. */
@@ -73,14 +78,14 @@ static uint32_t ballot(const struct warp *warp, uint32_t operand, uint32_t mask)
 	return votes;
 }
 
-#define VOTE(name, result) \
-	STEP(name) \
-	{ \
-		GATHER(); \
-		uint32_t votes = ballot(warp, insn->a, mask); \
-		uint64_t *d = slot(warp, insn->d), value = (result); \
-		LANES(mask, d[i] = value;); \
-		return STEP_NEXT; \
+#define VOTE(name, result)                                                                                             \
+	STEP(name)                                                                                                     \
+	{                                                                                                              \
+		GATHER();                                                                                              \
+		uint32_t votes = ballot(warp, insn->a, mask);                                                          \
+		uint64_t *d = slot(warp, insn->d), value = (result);                                                   \
+		LANES(mask, d[i] = value;);                                                                            \
+		return STEP_NEXT;                                                                                      \
 	}
 
 VOTE(vote_all, votes == mask)
@@ -180,10 +185,11 @@ STEP(activemask)
 step_fn ptx_step_warp(enum warp_op op)
 {
 	static const step_fn steps[WARP_COUNT] = {
-		[WARP_SYNC] = sync, [WARP_SHFL_UP] = shfl_up, [WARP_SHFL_DOWN] = shfl_down, [WARP_SHFL_BFLY] = shfl_bfly,
-		[WARP_SHFL_IDX] = shfl_idx, [WARP_VOTE_ALL] = vote_all, [WARP_VOTE_ANY] = vote_any, [WARP_VOTE_UNI] = vote_uni,
-		[WARP_BALLOT] = vote_ballot, [WARP_MATCH_ANY] = match_any, [WARP_MATCH_ALL] = match_all, [WARP_REDUX] = redux,
-		[WARP_ELECT] = elect, [WARP_ACTIVEMASK] = activemask,
+		[WARP_SYNC] = sync,           [WARP_SHFL_UP] = shfl_up,       [WARP_SHFL_DOWN] = shfl_down,
+		[WARP_SHFL_BFLY] = shfl_bfly, [WARP_SHFL_IDX] = shfl_idx,     [WARP_VOTE_ALL] = vote_all,
+		[WARP_VOTE_ANY] = vote_any,   [WARP_VOTE_UNI] = vote_uni,     [WARP_BALLOT] = vote_ballot,
+		[WARP_MATCH_ANY] = match_any, [WARP_MATCH_ALL] = match_all,   [WARP_REDUX] = redux,
+		[WARP_ELECT] = elect,         [WARP_ACTIVEMASK] = activemask,
 	};
 
 	return steps[op];

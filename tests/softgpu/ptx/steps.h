@@ -1,6 +1,7 @@
 /*
- * The instruction set by family. Each look-up returns the function that executes an operation on a type, or NULL when there is none;
- * the decoder turns NULL into PTX_UNSUPPORTED. Which fields of struct insn an operation reads is said beside its name.
+ * The instruction set by family. Each look-up returns the function that executes an operation on a type, or NULL when
+ * there is none; the decoder turns NULL into PTX_UNSUPPORTED. Which fields of struct insn an operation reads is said
+ * beside its name.
  */
 #ifndef SOFTGPU_PTX_STEPS_H
 #define SOFTGPU_PTX_STEPS_H
@@ -8,37 +9,118 @@
 #include "tests/softgpu/ptx/code.h"
 
 enum int_op { /* d <- a, b, c */
-	INT_ADD, INT_SUB, INT_MUL_LO, INT_MUL_HI, INT_MUL_WIDE, INT_MAD_LO, INT_MAD_HI, INT_MAD_WIDE, INT_MUL24_LO, INT_MUL24_HI,
-	INT_MAD24_LO, INT_MAD24_HI, INT_SAD, INT_DIV, INT_REM, INT_ABS, INT_NEG, INT_MIN, INT_MAX, INT_ADD_SAT, INT_SUB_SAT,
-	INT_ADD_CC, INT_SUB_CC, INT_MAD_LO_CC, INT_MAD_HI_CC, /* carry in: m or NO_OPERAND; carry out: e or NO_OPERAND */
-	INT_COUNT,
+	      INT_ADD,
+	      INT_SUB,
+	      INT_MUL_LO,
+	      INT_MUL_HI,
+	      INT_MUL_WIDE,
+	      INT_MAD_LO,
+	      INT_MAD_HI,
+	      INT_MAD_WIDE,
+	      INT_MUL24_LO,
+	      INT_MUL24_HI,
+	      INT_MAD24_LO,
+	      INT_MAD24_HI,
+	      INT_SAD,
+	      INT_DIV,
+	      INT_REM,
+	      INT_ABS,
+	      INT_NEG,
+	      INT_MIN,
+	      INT_MAX,
+	      INT_ADD_SAT,
+	      INT_SUB_SAT,
+	      INT_ADD_CC,
+	      INT_SUB_CC,
+	      INT_MAD_LO_CC,
+	      INT_MAD_HI_CC, /* carry in: m or NO_OPERAND; carry out: e or NO_OPERAND */
+	      INT_COUNT,
 };
 step_fn ptx_step_int(enum int_op op, enum ptx_type type);
 
 enum bit_op { /* d <- a, b, c, m; typed by width, and by sign for SHR, BFE and BFIND */
-	BIT_AND, BIT_OR, BIT_XOR, BIT_NOT, BIT_CNOT, BIT_MOV, BIT_SHL, BIT_SHR, BIT_SELECT, BIT_CLZ, BIT_POPC, BIT_BREV, BIT_BFE, BIT_BFI,
-	BIT_BFIND, BIT_COUNT,
+	      BIT_AND,
+	      BIT_OR,
+	      BIT_XOR,
+	      BIT_NOT,
+	      BIT_CNOT,
+	      BIT_MOV,
+	      BIT_SHL,
+	      BIT_SHR,
+	      BIT_SELECT,
+	      BIT_CLZ,
+	      BIT_POPC,
+	      BIT_BREV,
+	      BIT_BFE,
+	      BIT_BFI,
+	      BIT_BFIND,
+	      BIT_COUNT,
 };
 step_fn ptx_step_bit(enum bit_op op, enum ptx_type type);
 enum bit32_op {
-	BIT_LOP3 /* imm: table */, BIT_PRMT /* imm: mode */, BIT_SHF_L, BIT_SHF_R /* FLAG_CLAMP */, BIT_DP4A,
-	BIT_DP2A /* FLAG_HIGH */, BIT_BMSK, BIT_SZEXT /* both FLAG_CLAMP */, BIT_FNS, BIT_SLCT /* type2: of c; width */, BIT_PACK, BIT_UNPACK,
-	BIT_COPYSIGN, BIT_TESTP /* op: enum testp */, BIT_CLOCK /* op: enum special */, BIT_ISSPACE, BIT_CVTA, BIT_CVTA_TO /* space */,
+	BIT_LOP3 /* imm: table */,
+	BIT_PRMT /* imm: mode */,
+	BIT_SHF_L,
+	BIT_SHF_R /* FLAG_CLAMP */,
+	BIT_DP4A,
+	BIT_DP2A /* FLAG_HIGH */,
+	BIT_BMSK,
+	BIT_SZEXT /* both FLAG_CLAMP */,
+	BIT_FNS,
+	BIT_SLCT /* type2: of c; width */,
+	BIT_PACK,
+	BIT_UNPACK,
+	BIT_COPYSIGN,
+	BIT_TESTP /* op: enum testp */,
+	BIT_CLOCK /* op: enum special */,
+	BIT_ISSPACE,
+	BIT_CVTA,
+	BIT_CVTA_TO /* space */,
 	BIT32_COUNT,
 };
 enum testp { TESTP_FINITE, TESTP_INFINITE, TESTP_NUMBER, TESTP_NOTANUMBER, TESTP_NORMAL, TESTP_SUBNORMAL };
 step_fn ptx_step_misc(enum bit32_op op);
 
 enum float_op { /* d <- a, b, c; flags and round as said by the instruction */
-	FLOAT_ADD, FLOAT_SUB, FLOAT_MUL, FLOAT_FMA, FLOAT_DIV, FLOAT_MIN, FLOAT_MAX, FLOAT_ABS, FLOAT_NEG, FLOAT_RCP, FLOAT_SQRT,
-	FLOAT_RSQRT, FLOAT_SIN, FLOAT_COS, FLOAT_EX2, FLOAT_LG2, FLOAT_TANH, FLOAT_COUNT,
+	        FLOAT_ADD,
+	        FLOAT_SUB,
+	        FLOAT_MUL,
+	        FLOAT_FMA,
+	        FLOAT_DIV,
+	        FLOAT_MIN,
+	        FLOAT_MAX,
+	        FLOAT_ABS,
+	        FLOAT_NEG,
+	        FLOAT_RCP,
+	        FLOAT_SQRT,
+	        FLOAT_RSQRT,
+	        FLOAT_SIN,
+	        FLOAT_COS,
+	        FLOAT_EX2,
+	        FLOAT_LG2,
+	        FLOAT_TANH,
+	        FLOAT_COUNT,
 };
 step_fn ptx_step_float(enum float_op op, enum ptx_type type, bool plain);
 /* f16, bf16 and their pairs. */
 step_fn ptx_step_half(enum float_op op, enum ptx_type type);
 
 enum cmp_op {
-	CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_GT, CMP_GE, CMP_EQU, CMP_NEU, CMP_LTU, CMP_LEU, CMP_GTU, CMP_GEU, CMP_NUM, CMP_NAN, CMP_COUNT,
+	CMP_EQ,
+	CMP_NE,
+	CMP_LT,
+	CMP_LE,
+	CMP_GT,
+	CMP_GE,
+	CMP_EQU,
+	CMP_NEU,
+	CMP_LTU,
+	CMP_LEU,
+	CMP_GTU,
+	CMP_GEU,
+	CMP_NUM,
+	CMP_NAN,
+	CMP_COUNT,
 };
 enum cmp_join { JOIN_NONE, JOIN_AND, JOIN_OR, JOIN_XOR };
 /* a, b, and c joined as insn->width says. setp: d, and e or NO_OPERAND. set: d, as type2. */
@@ -60,23 +142,52 @@ enum mem_op { MEM_LOAD, MEM_STORE, MEM_COPY };
 step_fn ptx_step_memory(enum mem_op op);
 
 enum atom_op {
-	ATOM_ADD, ATOM_MIN, ATOM_MAX, ATOM_INC, ATOM_DEC, ATOM_AND, ATOM_OR, ATOM_XOR, ATOM_EXCH, ATOM_CAS, ATOM_COUNT,
+	ATOM_ADD,
+	ATOM_MIN,
+	ATOM_MAX,
+	ATOM_INC,
+	ATOM_DEC,
+	ATOM_AND,
+	ATOM_OR,
+	ATOM_XOR,
+	ATOM_EXCH,
+	ATOM_CAS,
+	ATOM_COUNT,
 };
 /* Address a + imm in space; operands b and c; d or NO_OPERAND. */
 step_fn ptx_step_atomic(enum atom_op op, enum ptx_type type);
 
 enum warp_op {
-	WARP_SYNC /* m */, WARP_SHFL_UP, WARP_SHFL_DOWN, WARP_SHFL_BFLY, WARP_SHFL_IDX /* d, e <- a, b, c, m */,
-	WARP_VOTE_ALL, WARP_VOTE_ANY, WARP_VOTE_UNI, WARP_BALLOT /* d <- a, m */, WARP_MATCH_ANY, WARP_MATCH_ALL /* d, e <- a, m */,
-	WARP_REDUX /* op: enum atom_op, type */, WARP_ELECT /* d, e <- m */, WARP_ACTIVEMASK,
+	WARP_SYNC /* m */,
+	WARP_SHFL_UP,
+	WARP_SHFL_DOWN,
+	WARP_SHFL_BFLY,
+	WARP_SHFL_IDX /* d, e <- a, b, c, m */,
+	WARP_VOTE_ALL,
+	WARP_VOTE_ANY,
+	WARP_VOTE_UNI,
+	WARP_BALLOT /* d <- a, m */,
+	WARP_MATCH_ANY,
+	WARP_MATCH_ALL /* d, e <- a, m */,
+	WARP_REDUX /* op: enum atom_op, type */,
+	WARP_ELECT /* d, e <- m */,
+	WARP_ACTIVEMASK,
 	WARP_COUNT,
 };
 step_fn ptx_step_warp(enum warp_op op);
 
 enum control_op {
-	CONTROL_BRANCH /* target */, CONTROL_TABLE /* a; extra: targets, imm: how many */, CONTROL_CALL /* extra: call_site */, CONTROL_RETURN,
-	CONTROL_EXIT, CONTROL_TRAP, CONTROL_NOTHING, CONTROL_FENCE,
-	CONTROL_BARRIER /* a: id, b: count or NO_OPERAND */, CONTROL_ARRIVE, CONTROL_BARRIER_RED /* c: predicate, d; op: enum atom_op */,
+	CONTROL_BRANCH /* target */,
+	CONTROL_TABLE /* a; extra: targets, imm: how many */,
+	CONTROL_CALL /* extra: call_site */,
+	CONTROL_RETURN,
+	CONTROL_EXIT,
+	CONTROL_TRAP,
+	CONTROL_NOTHING,
+	CONTROL_FENCE,
+	CONTROL_BARRIER /* a: id, b: count or NO_OPERAND */,
+	CONTROL_ARRIVE,
+	CONTROL_BARRIER_RED /* c: predicate, d; op: enum atom_op */,
 	CONTROL_COUNT,
 };
 step_fn ptx_step_control(enum control_op op);

@@ -107,7 +107,10 @@ struct symbol *ptx_symbol_add(struct loader *loader, struct slice name, enum sym
 	symbol = ptx_load_scratch(loader, sizeof(*symbol));
 	if (!symbol)
 		return NULL;
-	*symbol = (struct symbol){.name = name, .kind = kind, .scope = loader->scope, .in_bucket = loader->buckets[bucket],
+	*symbol = (struct symbol){.name = name,
+	                          .kind = kind,
+	                          .scope = loader->scope,
+	                          .in_bucket = loader->buckets[bucket],
 	                          .in_scope = loader->scope->symbols};
 	loader->buckets[bucket] = symbol;
 	loader->scope->symbols = symbol;
@@ -156,12 +159,18 @@ bool ptx_scope_leave(struct loader *loader)
 			fixup->next = scope->outer->fixups;
 			scope->outer->fixups = fixup;
 		} else {
-			return ptx_text_fail_at(text_of(loader), fixup->line, PTX_INVALID, "there is no label '%.*s'", SLICE(fixup->name));
+			return ptx_text_fail_at(text_of(loader), fixup->line, PTX_INVALID, "there is no label '%.*s'",
+			                        SLICE(fixup->name));
 		}
 	}
-	/* Symbols were put before older ones of their bucket, so they come off in reverse order. */
-	for (struct symbol *symbol = scope->symbols; symbol; symbol = symbol->in_scope)
-		loader->buckets[bucket_of(symbol->name)] = symbol->in_bucket;
+	for (struct symbol *symbol = scope->symbols; symbol; symbol = symbol->in_scope) {
+		struct symbol **at = &loader->buckets[bucket_of(symbol->name)];
+
+		/* A function's name is newer than its results', and stays. */
+		while (*at != symbol)
+			at = &(*at)->in_bucket;
+		*at = symbol->in_bucket;
+	}
 	loader->scope = scope->outer;
 	loader->depth--;
 	return true;
@@ -183,7 +192,8 @@ static struct symbol *range_of(struct loader *loader, struct slice name, uint32_
 	size_t digits = 0;
 	uint64_t index = 0;
 
-	while (digits < name.length && name.at[name.length - 1 - digits] >= '0' && name.at[name.length - 1 - digits] <= '9')
+	while (digits < name.length && name.at[name.length - 1 - digits] >= '0' &&
+	       name.at[name.length - 1 - digits] <= '9')
 		digits++;
 	if (!digits || digits > 9)
 		return NULL;
@@ -241,7 +251,8 @@ static bool grow_constants(struct loader *loader)
 	loader->constant_buckets = room * 2;
 	loader->constant_index = buckets;
 	for (uint32_t n = 0; n < loader->constant_count; n++) {
-		uint32_t at = (uint32_t)((loader->constants[n] * UINT64_C(0x9e3779b97f4a7c15)) >> 32) % loader->constant_buckets;
+		uint32_t at = (uint32_t)((loader->constants[n] * UINT64_C(0x9e3779b97f4a7c15)) >> 32) %
+		              loader->constant_buckets;
 
 		while (buckets[at])
 			at = (at + 1) % loader->constant_buckets;

@@ -16,12 +16,12 @@ struct slice {
 
 enum token {
 	TOKEN_END,
-	TOKEN_NAME,   /* identifiers, registers and special registers ("%tid.x" is one name) */
-	TOKEN_DOT,    /* ".word"; word is without the dot and may hold "::" */
+	TOKEN_NAME, /* identifiers, registers and special registers ("%tid.x" is one name) */
+	TOKEN_DOT,  /* ".word"; word is without the dot and may hold "::" */
 	TOKEN_INT,
 	TOKEN_FLOAT,
 	TOKEN_STRING,
-	TOKEN_PUNCT,  /* punct is one character, or two as PAIR(first, second) */
+	TOKEN_PUNCT, /* punct is one character, or two as PAIR(first, second) */
 };
 
 #define PAIR(first, second) ((first) << 8 | (second))
@@ -33,8 +33,8 @@ struct ptx_text {
 	enum token token;
 	struct slice word;
 	int punct;
-	int line;       /* of the token at hand */
-	uint64_t bits;  /* of a TOKEN_INT; of a TOKEN_FLOAT, as .f32 when single, else as .f64 */
+	int line;      /* of the token at hand */
+	uint64_t bits; /* of a TOKEN_INT; of a TOKEN_FLOAT, as .f32 when single, else as .f64 */
 	bool single;
 
 	enum ptx_status status; /* of the first failure; PTX_OK before it */

@@ -10,10 +10,11 @@ static const struct {
 	const char *name;
 	uint8_t bytes;
 } types[TY_COUNT] = {
-	[TY_PRED] = {"pred", 1}, [TY_B8] = {"b8", 1}, [TY_B16] = {"b16", 2}, [TY_B32] = {"b32", 4}, [TY_B64] = {"b64", 8},
-	[TY_U8] = {"u8", 1}, [TY_U16] = {"u16", 2}, [TY_U32] = {"u32", 4}, [TY_U64] = {"u64", 8}, [TY_S8] = {"s8", 1},
-	[TY_S16] = {"s16", 2}, [TY_S32] = {"s32", 4}, [TY_S64] = {"s64", 8}, [TY_F16] = {"f16", 2}, [TY_F16X2] = {"f16x2", 4},
-	[TY_BF16] = {"bf16", 2}, [TY_BF16X2] = {"bf16x2", 4}, [TY_F32] = {"f32", 4}, [TY_F64] = {"f64", 8},
+	[TY_PRED] = {"pred", 1},     [TY_B8] = {"b8", 1},   [TY_B16] = {"b16", 2},     [TY_B32] = {"b32", 4},
+	[TY_B64] = {"b64", 8},       [TY_U8] = {"u8", 1},   [TY_U16] = {"u16", 2},     [TY_U32] = {"u32", 4},
+	[TY_U64] = {"u64", 8},       [TY_S8] = {"s8", 1},   [TY_S16] = {"s16", 2},     [TY_S32] = {"s32", 4},
+	[TY_S64] = {"s64", 8},       [TY_F16] = {"f16", 2}, [TY_F16X2] = {"f16x2", 4}, [TY_BF16] = {"bf16", 2},
+	[TY_BF16X2] = {"bf16x2", 4}, [TY_F32] = {"f32", 4}, [TY_F64] = {"f64", 8},
 };
 
 unsigned ptx_type_bytes(enum ptx_type type)
@@ -121,7 +122,8 @@ static bool read_dimensions(struct loader *loader, struct declaration *declarati
 		}
 		if (!ptx_integer(loader, &count) || !ptx_text_need(text, ']'))
 			return false;
-		if (!count || __builtin_mul_overflow(declaration->bytes, count, &declaration->bytes) || declaration->bytes > SIZE_MAX / 4)
+		if (!count || __builtin_mul_overflow(declaration->bytes, count, &declaration->bytes) ||
+		    declaration->bytes > SIZE_MAX / 4)
 			return ptx_text_fail(text, PTX_INVALID, "an array's size is out of range");
 	}
 	return true;
@@ -151,14 +153,15 @@ bool ptx_declaration_read(struct loader *loader, struct declaration *ret_declara
 			return ptx_text_fail(text, PTX_UNSUPPORTED, ".attribute");
 		} else if (slice_is(word, "v2") || slice_is(word, "v4") || slice_is(word, "v8")) {
 			vector = (unsigned)(word.at[1] - '0');
-		} else if (slice_is(word, "ptr") || slice_is(word, "global") || slice_is(word, "const") || slice_is(word, "shared") ||
-		           slice_is(word, "local") || slice_is(word, "param")) {
+		} else if (slice_is(word, "ptr") || slice_is(word, "global") || slice_is(word, "const") ||
+		           slice_is(word, "shared") || slice_is(word, "local") || slice_is(word, "param")) {
 			/* What a pointer parameter points to: a promise that needs no keeping here. */
 			continue;
 		} else if (type != TY_NONE && type != TY_PRED && declaration.type == TY_NONE) {
 			declaration.type = type;
 		} else {
-			return ptx_text_fail(text, type == TY_NONE ? PTX_UNSUPPORTED : PTX_INVALID, "variables of type .%.*s", SLICE(word));
+			return ptx_text_fail(text, type == TY_NONE ? PTX_UNSUPPORTED : PTX_INVALID,
+			                     "variables of type .%.*s", SLICE(word));
 		}
 	}
 	if (!take_name(loader, &declaration.name))
@@ -187,7 +190,8 @@ static bool write_initial(struct loader *loader, struct initial *initial, uint64
 	size_t element = initial->declaration->element;
 
 	if (initial->bytes - initial->used < element)
-		return ptx_text_fail(text_of(loader), PTX_INVALID, "more initial values than '%.*s' holds", SLICE(initial->declaration->name));
+		return ptx_text_fail(text_of(loader), PTX_INVALID, "more initial values than '%.*s' holds",
+		                     SLICE(initial->declaration->name));
 	memcpy(initial->at + initial->used, &bits, element);
 	initial->used += element;
 	return true;
@@ -233,13 +237,15 @@ static bool read_initial(struct loader *loader, struct initial *initial, unsigne
 		return ptx_text_fail(text, PTX_INVALID, "braces nest deeper than %u", DIMENSIONS_LIMIT);
 	if (ptx_text_take(text, '{')) {
 		while (!ptx_text_take(text, '}'))
-			if (!read_initial(loader, initial, depth + 1) || (!text_is(text, '}') && !ptx_text_need(text, ',')))
+			if (!read_initial(loader, initial, depth + 1) ||
+			    (!text_is(text, '}') && !ptx_text_need(text, ',')))
 				return false;
 		return true;
 	}
 	if (text->token == TOKEN_NAME)
 		return read_address(loader, initial, &bits) && write_initial(loader, initial, bits);
-	return ptx_expression(loader, &value) && ptx_constant_as(loader, text->line, &value, initial->declaration->type, &bits) &&
+	return ptx_expression(loader, &value) &&
+	       ptx_constant_as(loader, text->line, &value, initial->declaration->type, &bits) &&
 	       write_initial(loader, initial, bits);
 }
 
@@ -257,21 +263,22 @@ static bool place_global(struct loader *loader, const struct declaration *declar
 	variable->bytes = declaration->bytes;
 	variable->address = module->memory.alloc(module->memory.data, declaration->bytes, declaration->align);
 	if (!variable->address)
-		return ptx_text_fail(text_of(loader), PTX_OUT_OF_MEMORY, "no device memory for '%.*s' of %zu bytes", SLICE(declaration->name),
-		                     declaration->bytes);
+		return ptx_text_fail(text_of(loader), PTX_OUT_OF_MEMORY, "no device memory for '%.*s' of %zu bytes",
+		                     SLICE(declaration->name), declaration->bytes);
 	variable->next = module->variables;
 	module->variables = variable;
 	symbol->address = variable->address;
 	return true;
 }
 
-static bool place(struct loader *loader, uint64_t *used, uint64_t limit, const struct declaration *declaration, struct symbol *symbol)
+static bool place(struct loader *loader, uint64_t *used, uint64_t limit, const struct declaration *declaration,
+                  struct symbol *symbol)
 {
 	uint64_t at = (*used + declaration->align - 1) & ~(uint64_t)(declaration->align - 1);
 
 	if (declaration->bytes > limit || at > limit - declaration->bytes)
-		return ptx_text_fail(text_of(loader), PTX_INVALID, "'%.*s' does not fit: the limit is %llu bytes", SLICE(declaration->name),
-		                     (unsigned long long)limit);
+		return ptx_text_fail(text_of(loader), PTX_INVALID, "'%.*s' does not fit: the limit is %llu bytes",
+		                     SLICE(declaration->name), (unsigned long long)limit);
 	symbol->address = at;
 	*used = at + declaration->bytes;
 	return true;
@@ -287,8 +294,8 @@ static bool place_local(struct loader *loader, const struct declaration *declara
 }
 
 /*
- * A kernel's own shared variables begin behind the module's. Those of the module, and of a .func, which any kernel may call, are in
- * nobody's way: behind all that there is so far.
+ * A kernel's own shared variables begin behind the module's. Those of the module, and of a .func, which any kernel
+ * may call, are in nobody's way: behind all that there is so far.
  */
 static bool place_shared(struct loader *loader, const struct declaration *declaration, struct symbol *symbol)
 {
@@ -326,7 +333,8 @@ static bool place_variable(struct loader *loader, const struct declaration *decl
 	default:
 		/* .local, and .param inside a body. */
 		if (!loader->function)
-			return ptx_text_fail(text_of(loader), PTX_INVALID, "'%.*s' is outside a function", SLICE(declaration->name));
+			return ptx_text_fail(text_of(loader), PTX_INVALID, "'%.*s' is outside a function",
+			                     SLICE(declaration->name));
 		return place_local(loader, declaration, symbol);
 	}
 }
@@ -371,10 +379,12 @@ bool ptx_variable_read(struct loader *loader, enum ptx_space space, bool is_exte
 		if (declaration.open && has_values && !measure_open(loader, &declaration))
 			return false;
 		if (declaration.open && !has_values && space != SPACE_SHARED)
-			return ptx_text_fail(text, is_extern ? PTX_UNSUPPORTED : PTX_INVALID, "'%.*s' has no size", SLICE(declaration.name));
+			return ptx_text_fail(text, is_extern ? PTX_UNSUPPORTED : PTX_INVALID, "'%.*s' has no size",
+			                     SLICE(declaration.name));
 		symbol = ptx_symbol_find(loader, declaration.name);
-		if (symbol && symbol->scope == loader->scope && symbol->kind == SYMBOL_VARIABLE && symbol->is_extern && symbol->space == space &&
-		    symbol->bytes == declaration.bytes && (space == SPACE_GLOBAL || space == SPACE_CONST)) {
+		if (symbol && symbol->scope == loader->scope && symbol->kind == SYMBOL_VARIABLE && symbol->is_extern &&
+		    symbol->space == space && symbol->bytes == declaration.bytes &&
+		    (space == SPACE_GLOBAL || space == SPACE_CONST)) {
 			symbol->is_extern = is_extern;
 		} else {
 			symbol = ptx_symbol_add(loader, declaration.name, SYMBOL_VARIABLE);
@@ -387,10 +397,12 @@ bool ptx_variable_read(struct loader *loader, enum ptx_space space, bool is_exte
 				return false;
 		}
 		if (has_values) {
-			struct initial initial = {&declaration, (uint8_t *)(uintptr_t)symbol->address, 0, declaration.bytes};
+			struct initial initial = {&declaration, (uint8_t *)(uintptr_t)symbol->address, 0,
+			                          declaration.bytes};
 
 			if (space != SPACE_GLOBAL && space != SPACE_CONST)
-				return ptx_text_fail(text, PTX_INVALID, "'%.*s' cannot have initial values", SLICE(declaration.name));
+				return ptx_text_fail(text, PTX_INVALID, "'%.*s' cannot have initial values",
+				                     SLICE(declaration.name));
 			if (!read_initial(loader, &initial, 0))
 				return false;
 		}

@@ -82,6 +82,14 @@ static void built_by_hand(void)
 	OK(cuGraphMemcpyNodeGetParams(copy, &copy_got));
 	CHECK(copy_got.dstDevice == a + 32);
 	STATUS(CUDA_ERROR_INVALID_VALUE, cuGraphMemsetNodeGetParams(kernel, &set_got));
+	CUkernelNodeAttrValue attribute;
+	memset(&attribute, 0, sizeof(attribute));
+	attribute.cooperative = 1;
+	OK(cuGraphKernelNodeSetAttribute(kernel, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &attribute));
+	attribute.cooperative = 0;
+	OK(cuGraphKernelNodeGetAttribute(kernel, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &attribute));
+	CHECK(attribute.cooperative == 1);
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuGraphKernelNodeGetAttribute(set, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &attribute));
 	/* Runs, twice; the second time changed. */
 	OK(cuGraphInstantiate(&exec, graph, 0));
 	OK(cuGraphLaunch(exec, NULL));
@@ -356,4 +364,30 @@ static void after_the_fact(void)
 	leave(0);
 }
 
-MAIN(T(built_by_hand), T(capture), T(capture_rules), T(capture_to_graph), T(children_clones_updates), T(bad_input), T(after_the_fact))
+static void user_objects(void)
+{
+	CUuserObject object;
+	CUgraph graph;
+	CUgraphNode node;
+	CUgraphExec exec;
+	int destroyed = 0;
+
+	begin();
+	OK(cuUserObjectCreate(&object, &destroyed, count_call, 2, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuUserObjectRelease(object, 3));
+	OK(cuGraphCreate(&graph, 0));
+	OK(cuGraphAddEmptyNode(&node, graph, NULL, 0));
+	OK(cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+	OK(cuUserObjectRelease(object, 1));
+	OK(cuGraphInstantiate(&exec, graph, 0));
+	OK(cuGraphDestroy(graph));
+	CHECK(destroyed == 0);
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuCtxSynchronize());
+	OK(cuGraphExecDestroy(exec));
+	CHECK(destroyed == 1);
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuUserObjectRelease(object, 1));
+	leave(0);
+}
+
+MAIN(T(user_objects), T(built_by_hand), T(capture), T(capture_rules), T(capture_to_graph), T(children_clones_updates), T(bad_input), T(after_the_fact))

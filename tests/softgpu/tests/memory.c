@@ -316,4 +316,20 @@ static void batches(void)
 	leave(0);
 }
 
-MAIN(T(allocate), T(copies), T(copies_2d_3d), T(sets), T(pinned_and_registered), T(pools), T(read_only_alias), T(retain_refuses_plain_memory), T(batches))
+/* The 32-bit forms are judged like the others; no address of theirs is live. */
+static void first_api(void)
+{
+	CUresult (*set)(unsigned, unsigned char, unsigned) = NULL;
+	CUresult (*copy)(unsigned, const void *, unsigned) = NULL;
+	unsigned value = 0;
+
+	enter(0);
+	OK(cuGetProcAddress("cuMemsetD8", (void **)&set, 2000, 0, NULL));
+	OK(cuGetProcAddress("cuMemcpyHtoD", (void **)&copy, 2000, 0, NULL));
+	STATUS(CUDA_ERROR_INVALID_VALUE, set(0x1000, 0, 4));
+	STATUS(CUDA_ERROR_INVALID_VALUE, copy(0x1000, &value, 4));
+	CHECK(softgpu_calls("cuMemsetD8") == 1 && softgpu_calls("cuMemcpyHtoD") == 1);
+	leave(0);
+}
+
+MAIN(T(first_api), T(allocate), T(copies), T(copies_2d_3d), T(sets), T(pinned_and_registered), T(pools), T(read_only_alias), T(retain_refuses_plain_memory), T(batches))

@@ -1,6 +1,6 @@
 /*
- * Texts cut short at every byte, and texts with bytes changed: each is refused or runs, within its limit and its memory. Worth running under
- * the sanitizers. Seeded, so that a failure comes back.
+ * Texts cut short at every byte, and texts with bytes changed: each is refused or runs, within its limit and its
+ * memory. Worth running under the sanitizers. Seeded, so that a failure comes back.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -39,15 +39,22 @@ static void try_text(const char *text, size_t bytes)
 		const struct ptx_function *function = ptx_function_at(module, n);
 		size_t size = ptx_function_params_bytes(function);
 		uint64_t params[4096];
-		struct ptx_launch launch = {.grid = {2, 1, 1}, .block = {40, 1, 1}, .shared_bytes = 256, .params = params, .params_bytes = size,
-		                            .instruction_limit = 20000, .host_threads = 1};
+		struct ptx_launch launch = {.grid = {2, 1, 1},
+		                            .block = {40, 1, 1},
+		                            .shared_bytes = 256,
+		                            .params = params,
+		                            .params_bytes = size,
+		                            .instruction_limit = 20000,
+		                            .host_threads = 1};
 
 		for (size_t word = 0; word < sizeof(params) / sizeof(params[0]); word++)
 			params[word] = data;
 		struct ptx_fault fault = {0};
 		status = ptx_run(function, &launch, &fault);
-		cr_assert(status == PTX_OK || status == PTX_FAULT_ADDRESS || status == PTX_FAULT_ALIGN || status == PTX_FAULT_TRAP ||
-		          status == PTX_FAULT_BARRIER || status == PTX_FAULT_LIMIT || status == PTX_BAD_LAUNCH, "%d", status);
+		cr_assert(status == PTX_OK || status == PTX_FAULT_ADDRESS || status == PTX_FAULT_ALIGN ||
+		                  status == PTX_FAULT_TRAP || status == PTX_FAULT_BARRIER ||
+		                  status == PTX_FAULT_LIMIT || status == PTX_BAD_LAUNCH,
+		          "%d", status);
 		cr_assert_eq(status, status == PTX_OK ? PTX_OK : fault.status);
 	}
 	ptx_unload(&module);
@@ -61,7 +68,6 @@ static char *read_or_fail(const char *name)
 	cr_assert_not_null(text, "cannot read %s", name);
 	return text;
 }
-
 
 static void cut(const char *name, size_t step)
 {
@@ -90,7 +96,8 @@ static void mutate(const char *name, unsigned rounds, uint64_t seed)
 
 		memcpy(copy, text, bytes);
 		for (unsigned changes = 1 + random_below(4); changes; changes--) {
-			uint32_t at = random_below((uint32_t)length), from = random_below((uint32_t)length), run = 1 + random_below(24);
+			uint32_t at = random_below((uint32_t)length), from = random_below((uint32_t)length),
+				 run = 1 + random_below(24);
 
 			switch (random_below(5)) {
 			case 0:

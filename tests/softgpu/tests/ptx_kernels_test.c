@@ -24,15 +24,16 @@ static uint32_t noise(uint32_t *state)
 	return *state >> 3;
 }
 
-#define RUN(...) \
-	do { \
-		enum ptx_status status_ = RIG_RUN(&rig, __VA_ARGS__); \
-		cr_assert_eq(status_, PTX_OK, "%d: %s", status_, rig.fault.message); \
+#define RUN(...)                                                                                                       \
+	do {                                                                                                           \
+		enum ptx_status status_ = RIG_RUN(&rig, __VA_ARGS__);                                                  \
+		cr_assert_eq(status_, PTX_OK, "%d: %s", status_, rig.fault.message);                                   \
 	} while (0)
 
 Test(ptx_kernels, fill, .timeout = 30)
 {
-	EACH_FILE(file) {
+	EACH_FILE(file)
+	{
 		load(*file);
 		uint64_t out = rig_alloc(&rig, 4000);
 		RUN("fill_u32", 4, 256, 0, out, 0xdeadbeef, 999);
@@ -45,7 +46,8 @@ Test(ptx_kernels, fill, .timeout = 30)
 
 Test(ptx_kernels, add, .timeout = 30)
 {
-	EACH_FILE(file) {
+	EACH_FILE(file)
+	{
 		load(*file);
 		uint64_t a = rig_alloc(&rig, 4000), b = rig_alloc(&rig, 4000), out = rig_alloc(&rig, 4000);
 		for (int i = 0; i < 1000; i++) {
@@ -61,7 +63,8 @@ Test(ptx_kernels, add, .timeout = 30)
 
 Test(ptx_kernels, struct_params, .timeout = 30)
 {
-	EACH_FILE(file) {
+	EACH_FILE(file)
+	{
 		load(*file);
 		uint64_t in = rig_alloc(&rig, 400), out = rig_alloc(&rig, 400);
 		float two = 2.5f, three = 3.0f;
@@ -83,7 +86,8 @@ Test(ptx_kernels, struct_params, .timeout = 30)
 
 Test(ptx_kernels, in_place, .timeout = 30)
 {
-	EACH_FILE(file) {
+	EACH_FILE(file)
+	{
 		load(*file);
 		uint64_t data = rig_alloc(&rig, 400);
 		for (int i = 0; i < 100; i++)
@@ -97,7 +101,8 @@ Test(ptx_kernels, in_place, .timeout = 30)
 
 Test(ptx_kernels, vector_copy, .timeout = 30)
 {
-	EACH_FILE(file) {
+	EACH_FILE(file)
+	{
 		load(*file);
 		uint64_t in = rig_alloc(&rig, 1600), out = rig_alloc(&rig, 1600);
 		uint32_t state = 1;
@@ -111,7 +116,8 @@ Test(ptx_kernels, vector_copy, .timeout = 30)
 
 Test(ptx_kernels, block_sum, .timeout = 30)
 {
-	EACH_FILE(file) {
+	EACH_FILE(file)
+	{
 		load(*file);
 		uint64_t in = rig_alloc(&rig, 40000), out = rig_alloc(&rig, 8), expected = 0;
 		uint32_t state = 7;
@@ -127,7 +133,8 @@ Test(ptx_kernels, block_sum, .timeout = 30)
 
 Test(ptx_kernels, hash, .timeout = 30)
 {
-	EACH_FILE(file) {
+	EACH_FILE(file)
+	{
 		load(*file);
 		uint64_t in = rig_alloc(&rig, 4000), out = rig_alloc(&rig, 64), warps[4] = {0};
 		uint32_t state = 3;
@@ -147,9 +154,11 @@ Test(ptx_kernels, hash, .timeout = 30)
 
 Test(ptx_kernels, signal_and_extremes, .timeout = 30)
 {
-	EACH_FILE(file) {
+	EACH_FILE(file)
+	{
 		load(*file);
-		uint64_t flag = rig_alloc(&rig, 4), data = rig_alloc(&rig, 4000), low = rig_alloc(&rig, 4), high = rig_alloc(&rig, 4);
+		uint64_t flag = rig_alloc(&rig, 4), data = rig_alloc(&rig, 4000), low = rig_alloc(&rig, 4),
+			 high = rig_alloc(&rig, 4);
 		uint64_t count = rig_alloc(&rig, 4);
 		RUN("signal_host", 1, 100, 0, flag, data);
 		cr_assert_eq(*RIG_AT(uint32_t, flag), 1);
@@ -167,12 +176,14 @@ Test(ptx_kernels, signal_and_extremes, .timeout = 30)
 
 Test(ptx_kernels, recursion, .timeout = 30)
 {
-	EACH_FILE(file) {
+	EACH_FILE(file)
+	{
 		load(*file);
 		uint64_t out = rig_alloc(&rig, 20 * 8), a = 0, b = 1;
 		RUN("fibonacci", 1, 20, 0, out);
 		for (int i = 0; i < 20; i++) {
-			cr_assert_eq(RIG_AT(uint64_t, out)[i], a, "fib(%d) = %llu", i, (unsigned long long)RIG_AT(uint64_t, out)[i]);
+			cr_assert_eq(RIG_AT(uint64_t, out)[i], a, "fib(%d) = %llu", i,
+			             (unsigned long long)RIG_AT(uint64_t, out)[i]);
 			b += a;
 			a = b - a;
 		}
@@ -182,7 +193,8 @@ Test(ptx_kernels, recursion, .timeout = 30)
 
 Test(ptx_kernels, module_variables, .timeout = 30)
 {
-	EACH_FILE(file) {
+	EACH_FILE(file)
+	{
 		load(*file);
 		uint64_t out = rig_alloc(&rig, 256), ints = rig_alloc(&rig, 4), at;
 		size_t bytes;
@@ -199,7 +211,8 @@ Test(ptx_kernels, module_variables, .timeout = 30)
 
 Test(ptx_kernels, divergence, .timeout = 30)
 {
-	EACH_FILE(file) {
+	EACH_FILE(file)
+	{
 		load(*file);
 		uint64_t in = rig_alloc(&rig, 404), out = rig_alloc(&rig, 400);
 		for (int i = 0; i < 101; i++)
@@ -216,7 +229,8 @@ Test(ptx_kernels, divergence, .timeout = 30)
 
 Test(ptx_kernels, local_memory, .timeout = 30)
 {
-	EACH_FILE(file) {
+	EACH_FILE(file)
+	{
 		load(*file);
 		uint64_t in = rig_alloc(&rig, 400), out = rig_alloc(&rig, 256);
 		uint32_t state = 9;
@@ -237,7 +251,8 @@ Test(ptx_kernels, local_memory, .timeout = 30)
 
 Test(ptx_kernels, lock_within_a_warp, .timeout = 30)
 {
-	EACH_FILE(file) {
+	EACH_FILE(file)
+	{
 		load(*file);
 		uint64_t lock = rig_alloc(&rig, 4), sum = rig_alloc(&rig, 4);
 		RUN("spinlock", 2, 64, 0, lock, sum);
@@ -248,7 +263,8 @@ Test(ptx_kernels, lock_within_a_warp, .timeout = 30)
 
 Test(ptx_kernels, doubles, .timeout = 30)
 {
-	EACH_FILE(file) {
+	EACH_FILE(file)
+	{
 		load(*file);
 		uint64_t in = rig_alloc(&rig, 512), out = rig_alloc(&rig, 512), singles = rig_alloc(&rig, 256);
 		for (int i = 0; i < 64; i++)

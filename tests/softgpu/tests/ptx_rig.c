@@ -122,8 +122,8 @@ enum ptx_status rig_load_file(struct rig *rig, const char *name)
 	return status;
 }
 
-enum ptx_status rig_run(struct rig *rig, const char *kernel, unsigned grid, unsigned block, unsigned shared, const uint64_t *params,
-                        size_t count)
+enum ptx_status rig_run(struct rig *rig, const char *kernel, unsigned grid, unsigned block, unsigned shared,
+                        const uint64_t *params, size_t count)
 {
 	const struct ptx_function *function = ptx_find(rig->module, kernel);
 	unsigned char bytes[4096] = {0};
@@ -135,8 +135,12 @@ enum ptx_status rig_run(struct rig *rig, const char *kernel, unsigned grid, unsi
 		/* A struct takes as many words as it has. */
 		for (size_t done = 0; done < size && word < count; done += 8, word++)
 			memcpy(bytes + at + done, &params[word], size - done < 8 ? size - done : 8);
-	struct ptx_launch launch = {.grid = {grid, 1, 1}, .block = {block, 1, 1}, .shared_bytes = shared, .params = bytes,
-	                            .params_bytes = ptx_function_params_bytes(function), .instruction_limit = rig->limit,
+	struct ptx_launch launch = {.grid = {grid, 1, 1},
+	                            .block = {block, 1, 1},
+	                            .shared_bytes = shared,
+	                            .params = bytes,
+	                            .params_bytes = ptx_function_params_bytes(function),
+	                            .instruction_limit = rig->limit,
 	                            .host_threads = rig->host_threads};
 	return ptx_run(function, &launch, &rig->fault);
 }

@@ -37,10 +37,11 @@ enum ptx_status rig_load(struct rig *rig, const char *text);
 enum ptx_status rig_load_file(struct rig *rig, const char *name);
 char *rig_read_file(const char *name);
 /* One-dimensional; the parameters are 64-bit words and go in order into the kernel's, cut to their sizes. */
-enum ptx_status rig_run(struct rig *rig, const char *kernel, unsigned grid, unsigned block, unsigned shared, const uint64_t *params,
-                        size_t count);
-#define RIG_RUN(rig, kernel, grid, block, shared, ...) \
-	rig_run(rig, kernel, grid, block, shared, (const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+enum ptx_status rig_run(struct rig *rig, const char *kernel, unsigned grid, unsigned block, unsigned shared,
+                        const uint64_t *params, size_t count);
+#define RIG_RUN(rig, kernel, grid, block, shared, ...)                                                                 \
+	rig_run(rig, kernel, grid, block, shared, (const uint64_t[]){__VA_ARGS__},                                     \
+	        sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
 #define RIG_AT(type, address) ((type *)(uintptr_t)(address))
 
 #endif

@@ -8,8 +8,8 @@
 #include "tests/softgpu/tests/ptx_rig.h"
 
 /*
- * %h1 %r1 %d1 hold the low 16, 32 and 64 bits of a, %p1 whether a's lowest bit is set; 2 and 3 likewise for b and c. The instruction writes
- * register 0 of the row's kind: h, r, d or p. It begins as all ones.
+ * %h1 %r1 %d1 hold the low 16, 32 and 64 bits of a, %p1 whether a's lowest bit is set; 2 and 3 likewise for b and c.
+ * The instruction writes register 0 of the row's kind: h, r, d or p. It begins as all ones.
  */
 struct row {
 	const char *text;
@@ -62,8 +62,9 @@ static void run_rows(const struct row *rows, size_t count)
 		cr_assert_eq(rig_load(&rig, text), PTX_OK, "%s: %s", row->text, rig.log);
 		cr_assert_eq(RIG_RUN(&rig, "k", 1, 1, 0, out, in), PTX_OK, "%s: %s", row->text, rig.fault.message);
 		uint64_t got = *RIG_AT(uint64_t, out);
-		cr_expect_eq(got, row->expected, "%s with %llx %llx %llx gave %llx, not %llx", row->text, (unsigned long long)row->a,
-		             (unsigned long long)row->b, (unsigned long long)row->c, (unsigned long long)got, (unsigned long long)row->expected);
+		cr_expect_eq(got, row->expected, "%s with %llx %llx %llx gave %llx, not %llx", row->text,
+		             (unsigned long long)row->a, (unsigned long long)row->b, (unsigned long long)row->c,
+		             (unsigned long long)got, (unsigned long long)row->expected);
 		/* The same for a full warp, which takes the vectorised way. */
 		*RIG_AT(uint64_t, out) = 0;
 		cr_assert_eq(RIG_RUN(&rig, "k", 1, 32, 0, out, in), PTX_OK, "%s: %s", row->text, rig.fault.message);
@@ -90,9 +91,9 @@ static uint64_t g(double value)
 	return bits;
 }
 
-#define NEG(x) ((uint64_t)-(int64_t)(x))
-#define NEG32(x) ((uint32_t)-(int32_t)(x))
-#define NEG16(x) ((uint16_t)-(int16_t)(x))
+#define NEG(x) ((uint64_t) - (int64_t)(x))
+#define NEG32(x) ((uint32_t) - (int32_t)(x))
+#define NEG16(x) ((uint16_t) - (int16_t)(x))
 #define INF INFINITY
 #define ALL64 UINT64_MAX
 #define ALL32 UINT64_C(0xffffffff)
@@ -122,7 +123,8 @@ Test(ptx_table, integers, .timeout = 60)
 		{"mul.wide.s32 %d0, %r1, 3;", 'd', ALL32, 0, 0, NEG(3)},
 		{"mad.lo.s32 %r0, %r1, %r2, %r3;", 'r', 7, NEG32(3), 5, NEG32(16)},
 		{"mad.hi.u32 %r0, %r1, %r2, %r3;", 'r', ALL32, 2, 5, 6},
-		{"mad.lo.u64 %d0, %d1, %d2, %d3;", 'd', UINT64_C(0x9e3779b97f4a7c15), 3, 1, UINT64_C(0x9e3779b97f4a7c15) * 3 + 1},
+		{"mad.lo.u64 %d0, %d1, %d2, %d3;", 'd', UINT64_C(0x9e3779b97f4a7c15), 3, 1,
+	         UINT64_C(0x9e3779b97f4a7c15) * 3 + 1},
 		{"mad.wide.u32 %d0, %r1, %r2, %d3;", 'd', ALL32, 2, ALL64, UINT64_C(0x1fffffffd)},
 		{"mad.wide.s32 %d0, %r1, %r2, %d3;", 'd', ALL32, 2, 1, ALL64},
 		{"mul24.lo.u32 %r0, %r1, %r2;", 'r', 0xff000003, 0x80000005, 0, 15},
@@ -151,6 +153,9 @@ Test(ptx_table, integers, .timeout = 60)
 		{"add.cc.u32 %r4, %r1, %r2; addc.u32 %r0, %r3, 0;", 'r', ALL32, 1, 5, 6},
 		{"add.cc.u32 %r4, %r1, %r2; addc.cc.u32 %r4, %r1, 0; addc.u32 %r0, 0, 0;", 'r', ALL32, 1, 0, 1},
 		{"sub.cc.u32 %r4, %r1, %r2; subc.u32 %r0, %r3, 0;", 'r', 0, 1, 5, 4},
+		{"sub.cc.u32 %r4, %r1, %r2; addc.u32 %r0, 0, 0;", 'r', 0, 1, 0, 0},
+		{"sub.cc.u32 %r4, %r1, %r2; addc.u32 %r0, 0, 0;", 'r', 1, 1, 0, 1},
+		{"sub.cc.u32 %r4, %r1, %r2; subc.cc.u32 %r4, %r3, 0; addc.u32 %r0, 0, 0;", 'r', 0, 1, 0, 0},
 		{"sub.cc.u64 %d6, %d1, %d2; subc.u64 %d0, %d3, 0;", 'd', 1, 1, 5, 5},
 		{"mad.lo.cc.u32 %r4, %r1, %r1, %r2; madc.hi.u32 %r0, %r1, %r1, %r3;", 'r', ALL32, ALL32, 0, 0xffffffff},
 		{"mad.lo.cc.u64 %d6, %d1, %d1, %d2; madc.hi.u64 %d0, %d1, %d1, 0;", 'd', ALL64, ALL64, 0, ALL64},
@@ -437,25 +442,33 @@ Test(ptx_table, memory_forms, .timeout = 60)
 		{"ld.acquire.sys.global.u32 %r0, [%d5];", 'r', 7, 0, 0, 7},
 		{"ld.relaxed.gpu.u64 %d0, [%d5+8];", 'd', 7, 8, 0, 8},
 		{"ld.ca.b64 %d0, [%d5+-0];", 'd', 7, 8, 0, 7},
-		{"createpolicy.fractional.L2::evict_first.b64 %d6, 1.0; ld.global.L1::evict_last.L2::cache_hint.b32 %r0, [%d5], %d6;", 'r', 3, 0, 0, 3},
+		{"createpolicy.fractional.L2::evict_first.b64 %d6, 1.0; ld.global.L1::evict_last.L2::cache_hint.b32 %r0, [%d5], %d6;",
+	         'r', 3, 0, 0, 3},
 		{"ld.global.v2.b32 {%r4, %r0}, [%d5];", 'r', UINT64_C(0x500000003), 0, 0, 5},
 		{"ld.global.v2.u16 {_, %r0}, [%d5];", 'r', 0x00050003, 0, 0, 5},
 		{"{ .reg .b32 x; mov.u32 x, 4; add.u32 %r0, x, %r1; }", 'r', 3, 0, 0, 7},
-		{".shared .align 8 .b8 s[16]; st.shared.v2.u32 [s+8], {%r1, 5}; ld.shared.u64 %d0, [s+8];", 'd', 3, 0, 0, UINT64_C(0x500000003)},
-		{".shared .b32 s; mov.u64 %d6, s; cvta.shared.u64 %d6, %d6; st.u32 [%d6], %r1; ld.shared.u32 %r0, [s];", 'r', 3, 0, 0, 3},
+		{".shared .align 8 .b8 s[16]; st.shared.v2.u32 [s+8], {%r1, 5}; ld.shared.u64 %d0, [s+8];", 'd', 3, 0,
+	         0, UINT64_C(0x500000003)},
+		{".shared .b32 s; mov.u64 %d6, s; cvta.shared.u64 %d6, %d6; st.u32 [%d6], %r1; ld.shared.u32 %r0, [s];",
+	         'r', 3, 0, 0, 3},
 		{".shared .b32 s; cvta.shared.u64 %d6, s; isspacep.shared %p0, %d6;", 'p', 0, 0, 0, 1},
 		{".shared .b32 s; mov.u32 %r4, s; isspacep.shared %p0, %d5;", 'p', 0, 0, 0, 0},
 		{"isspacep.global %p0, %d5;", 'p', 0, 0, 0, 1},
-		{".local .b32 l[4]; st.local.u32 [l+4], %r1; cvta.local.u64 %d6, l; ld.u32 %r0, [%d6+4];", 'r', 9, 0, 0, 9},
-		{".local .b32 l[4]; cvta.local.u64 %d6, l; cvta.to.local.u64 %d7, %d6; st.local.u32 [%d7], %r1; ld.local.u32 %r0, [l];", 'r', 9, 0, 0, 9},
+		{".local .b32 l[4]; st.local.u32 [l+4], %r1; cvta.local.u64 %d6, l; ld.u32 %r0, [%d6+4];", 'r', 9, 0, 0,
+	         9},
+		{".local .b32 l[4]; cvta.local.u64 %d6, l; cvta.to.local.u64 %d7, %d6; st.local.u32 [%d7], %r1; ld.local.u32 %r0, [l];",
+	         'r', 9, 0, 0, 9},
 		{".param .b64 q; st.param.b64 [q], %d1; ld.param.b64 %d0, [q];", 'd', 9, 0, 0, 9},
-		{"mov.b64 %d6, in; cvta.param.u64 %d6, %d6; ld.u64 %d7, [%d6]; ld.global.u32 %r0, [%d7];", 'r', 6, 0, 0, 6},
+		{"mov.b64 %d6, in; cvta.param.u64 %d6, %d6; ld.u64 %d7, [%d6]; ld.global.u32 %r0, [%d7];", 'r', 6, 0, 0,
+	         6},
 	};
 
 	RUN_ROWS(rows);
 }
 
-/* What the instruction returns, and what memory holds then. Registers below %d5 are 32 bits wide: %d1 stands for %r1. */
+/*
+ * What the instruction returns, and what memory holds then. Registers below %d5 are 32 bits wide: %d1 stands for %r1.
+ */
 Test(ptx_table, atomics, .timeout = 60)
 {
 	static const struct {
@@ -497,13 +510,16 @@ Test(ptx_table, atomics, .timeout = 60)
 		snprintf(text, sizeof(text),
 		         ".version 7.0 .target sm_75 .address_size 64 .visible .entry k(.param .u64 p, .param .u64 o, .param .u32 b, .param .u32 c) {\n"
 		         ".reg .b32 %%r<4>; .reg .b64 %%d<8>; ld.param.u64 %%d5, [p]; ld.param.u64 %%d6, [o]; ld.param.u32 %%r1, [b];"
-		         "ld.param.u32 %%r2, [c]; mov.u32 %%r0, 0xffffffff; %s st.global.u32 [%%d6], %%r0; }", body);
+		         "ld.param.u32 %%r2, [c]; mov.u32 %%r0, 0xffffffff; %s st.global.u32 [%%d6], %%r0; }",
+		         body);
 		uint64_t place = rig_alloc(&rig, 8), out = rig_alloc(&rig, 8);
 		*RIG_AT(uint32_t, place) = (uint32_t)rows[n].before;
 		cr_assert_eq(rig_load(&rig, text), PTX_OK, "%s: %s", rows[n].text, rig.log);
-		cr_assert_eq(RIG_RUN(&rig, "k", 1, 1, 0, place, out, rows[n].b, rows[n].c), PTX_OK, "%s", rig.fault.message);
+		cr_assert_eq(RIG_RUN(&rig, "k", 1, 1, 0, place, out, rows[n].b, rows[n].c), PTX_OK, "%s",
+		             rig.fault.message);
 		cr_expect_eq(*RIG_AT(uint32_t, out), rows[n].old, "%s: old %x", rows[n].text, *RIG_AT(uint32_t, out));
-		cr_expect_eq(*RIG_AT(uint32_t, place), rows[n].after, "%s: after %x", rows[n].text, *RIG_AT(uint32_t, place));
+		cr_expect_eq(*RIG_AT(uint32_t, place), rows[n].after, "%s: after %x", rows[n].text,
+		             *RIG_AT(uint32_t, place));
 		rig_destroy(&rig);
 	}
 }
