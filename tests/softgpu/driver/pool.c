@@ -218,7 +218,9 @@ CUresult sg_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 		} else if (status == CUDA_SUCCESS) {
 			/* cuMemAlloc memory: its heap has no idea of streams. */
 			sg_stream_drain(stream);
-			sg_device_give(allocation);
+			allocation = sg_allocation_of(dptr); /* somebody may have freed it while this waited */
+			if (allocation != NULL && allocation->kind == SG_MEMORY_DEVICE)
+				sg_device_give(allocation);
 		}
 	}
 	sg_unlock();

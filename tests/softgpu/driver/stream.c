@@ -130,7 +130,7 @@ static void *work_off(void *argument)
 	sg_lock();
 	for (;;) {
 		struct sg_work *work = stream->first;
-		if (work == NULL && stream->closing)
+		if (work == NULL && stream->closing && stream->timeline->completed == stream->timeline->submitted)
 			break;
 		if (work == NULL || stream->timeline->completed + 1 != work->ticket || !all_reached(&work->waits)) {
 			sg_wait_changed();
@@ -184,6 +184,9 @@ static CUresult run_here(struct sg_stream *stream, struct sg_work *work)
 	work->ticket = ++stream->timeline->submitted;
 	CUresult status = run(stream, &work->op);
 	complete(stream, work, status);
+	/* Destroyed meanwhile: with no thread of its own, the stream was left for this one to finish. */
+	if (stream->closing && !stream->started)
+		finish(stream);
 	return status;
 }
 
@@ -264,7 +267,7 @@ void sg_stream_close(struct sg_stream *stream)
 	stream->closing = true;
 	if (stream->started)
 		sg_changed();
-	else
+	else if (stream->timeline->completed == stream->timeline->submitted)
 		finish(stream);
 }
 
