@@ -172,9 +172,11 @@ static bool add_legacy_waits(struct sg_stream *stream, struct sg_points *waits)
 	struct sg_stream *legacy = stream->context->legacy;
 
 	if (stream != legacy)
-		return (stream->flags & CU_STREAM_NON_BLOCKING) != 0 || legacy == NULL || sg_points_add(waits, sg_point_of(legacy));
+		return (stream->flags & CU_STREAM_NON_BLOCKING) != 0 || legacy == NULL ||
+		       sg_points_add(waits, sg_point_of(legacy));
 	for (struct sg_stream *other = stream->context->streams; other != NULL; other = other->next)
-		if (other != legacy && !(other->flags & CU_STREAM_NON_BLOCKING) && !sg_points_add(waits, sg_point_of(other)))
+		if (other != legacy && !(other->flags & CU_STREAM_NON_BLOCKING) &&
+		    !sg_points_add(waits, sg_point_of(other)))
 			return false;
 	return true;
 }
@@ -211,7 +213,8 @@ CUresult sg_submit(struct sg_stream *stream, struct sg_op *op, bool wait)
 	work->waits = stream->waits;
 	stream->waits = (struct sg_points){0};
 	bool ready = add_legacy_waits(stream, &work->waits);
-	if (ready && wait && stream->first == NULL && stream->timeline->completed == stream->timeline->submitted && all_reached(&work->waits)) {
+	if (ready && wait && stream->first == NULL && stream->timeline->completed == stream->timeline->submitted &&
+	    all_reached(&work->waits)) {
 		status = run_here(stream, work);
 		free(work);
 		return status;

@@ -288,4 +288,5 @@ static void destroyed_under_work(void)
 	leave(0);
 }
 
-MAIN(T(destroyed_under_work), T(asynchronous), T(legacy_order), T(per_thread_default), T(events), T(memory_operations), T(callbacks), T(handles), T(many_threads))
+MAIN(T(destroyed_under_work), T(asynchronous), T(legacy_order), T(per_thread_default), T(events), T(memory_operations),
+     T(callbacks), T(handles), T(many_threads))
