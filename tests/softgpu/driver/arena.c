@@ -61,14 +61,16 @@ void sg_arena_mark(uint64_t address, size_t bytes, enum sg_access access)
 
 	for (size_t i = (address - base) / SG_GRANULE; bytes > 0; i++) {
 		size_t part = bytes < SG_GRANULE ? bytes : SG_GRANULE;
-		atomic_store_explicit(&granules[i], access == SG_ACCESS_NONE ? 0 : (uint16_t)(part | bit), memory_order_relaxed);
+		atomic_store_explicit(&granules[i], access == SG_ACCESS_NONE ? 0 : (uint16_t)(part | bit),
+		                      memory_order_relaxed);
 		bytes -= part;
 	}
 }
 
 /*
- * The address is fixed, so that runs can be compared. The first choice is free in an ordinary process and one of the few places
- * where ThreadSanitizer lets programs map; AddressSanitizer lives there, and leaves room at the second; the last leaves it to the kernel.
+ * The address is fixed, so that runs can be compared. The first choice is free in an ordinary process and one of the
+ * few places where ThreadSanitizer lets programs map; AddressSanitizer lives there, and leaves room at the second; the
+ * last leaves it to the kernel.
  */
 static bool reserve(uint64_t bytes)
 {
@@ -76,7 +78,9 @@ static bool reserve(uint64_t bytes)
 
 	for (size_t i = 0; i < sizeof(choices) / sizeof(*choices); i++) {
 		void *wanted = (void *)(uintptr_t)choices[i];
-		void *got = mmap(wanted, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (wanted != NULL ? MAP_FIXED_NOREPLACE : 0), -1, 0);
+		void *got = mmap(wanted, bytes, PROT_NONE,
+		                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (wanted != NULL ? MAP_FIXED_NOREPLACE : 0),
+		                 -1, 0);
 		if (got == MAP_FAILED)
 			continue;
 		if (wanted == NULL || got == wanted) {
@@ -114,9 +118,12 @@ CUresult sg_arena_create(void)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	space = base + heap_bytes;
 	end = base + bytes;
-	void *table = mmap(NULL, bytes / SG_GRANULE * sizeof(*granules), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *table = mmap(NULL, bytes / SG_GRANULE * sizeof(*granules), PROT_READ | PROT_WRITE,
+	                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	void *start = (void *)(uintptr_t)base;
-	if (table == MAP_FAILED || mmap(start, heap_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED || !create_lists())
+	if (table == MAP_FAILED ||
+	    mmap(start, heap_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ||
+	    !create_lists())
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	granules = table;
 	/* A child of fork must not write into its parent's device; as on a real GPU the addresses mean nothing there. */
@@ -193,7 +200,9 @@ bool sg_arena_map(uint64_t address, size_t bytes, uint64_t offset)
 
 bool sg_arena_protect(uint64_t address, size_t bytes, enum sg_access access)
 {
-	int protection = access == SG_ACCESS_WRITE ? PROT_READ | PROT_WRITE : access == SG_ACCESS_READ ? PROT_READ : PROT_NONE;
+	int protection = access == SG_ACCESS_WRITE  ? PROT_READ | PROT_WRITE
+	                 : access == SG_ACCESS_READ ? PROT_READ
+	                                            : PROT_NONE;
 
 	if (mprotect((void *)(uintptr_t)address, bytes, protection) != 0)
 		return false;
@@ -204,5 +213,6 @@ bool sg_arena_protect(uint64_t address, size_t bytes, enum sg_access access)
 void sg_arena_unmap(uint64_t address, size_t bytes)
 {
 	sg_arena_mark(address, bytes, SG_ACCESS_NONE);
-	mmap((void *)(uintptr_t)address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	mmap((void *)(uintptr_t)address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+	     0);
 }

@@ -1,12 +1,13 @@
 /*
- * Device memory: one memfd and one big reservation of addresses in this process, so that a device address is a host address.
+ * Device memory: one memfd and one big reservation of addresses in this process, so that a device address is a host
+ * address.
  *
  *     reservation:  | heap of device 0 | heap of device 1 | ... | addresses of cuMemAddressReserve |
  *     memfd:        | heap of device 0 | heap of device 1 | ... | physical memory of cuMemCreate   |
  *
- * The heaps are mapped for good; a piece of physical memory is mapped where cuMemMap says, at several addresses if asked (aliases). Beside it
- * lies a table with two bytes for each 512-byte granule: how many bytes at its start may be accessed, and whether they may be written. It is what
- * a kernel's every access is checked against, without a lock.
+ * The heaps are mapped for good; a piece of physical memory is mapped where cuMemMap says, at several addresses if
+ * asked (aliases). Beside it lies a table with two bytes for each 512-byte granule: how many bytes at its start may be
+ * accessed, and whether they may be written. It is what a kernel's every access is checked against, without a lock.
  */
 #ifndef SOFTGPU_ARENA_H
 #define SOFTGPU_ARENA_H

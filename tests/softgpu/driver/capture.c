@@ -38,7 +38,8 @@ CUresult sg_capture_unsafe(void)
 		return CUDA_SUCCESS;
 	for (struct sg_capture *capture = captures; capture != NULL; capture = capture->next) {
 		bool own = capture->thread == &sg_thread && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
-		bool any = capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && sg_thread.capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+		bool any = capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+		           sg_thread.capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
 		if (own || any) {
 			capture->invalid = true;
 			status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -262,7 +263,8 @@ void sg_capture_abandon(struct sg_stream *stream)
 	}
 }
 
-static CUresult begin(CUstream handle, struct sg_graph *graph, struct sg_node *const *needs, size_t count, CUstreamCaptureMode mode)
+static CUresult begin(CUstream handle, struct sg_graph *graph, struct sg_node *const *needs, size_t count,
+                      CUstreamCaptureMode mode)
 {
 	struct sg_stream *stream;
 
@@ -305,8 +307,9 @@ CUresult sg_cuStreamBeginCapture(CUstream hStream)
 	return sg_cuStreamBeginCapture_v2(hStream, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
-CUresult sg_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
-                                        size_t numDependencies, CUstreamCaptureMode mode)
+CUresult sg_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
+                                        const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                                        CUstreamCaptureMode mode)
 {
 	if (numDependencies > 0 && dependencies == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -375,8 +378,9 @@ CUresult sg_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 	return CUDA_SUCCESS;
 }
 
-CUresult sg_cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
-                                      const CUgraphNode **dependencies_out, const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
+CUresult sg_cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
+                                      CUgraph *graph_out, const CUgraphNode **dependencies_out,
+                                      const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
 {
 	struct sg_stream *stream;
 
@@ -388,7 +392,7 @@ CUresult sg_cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *c
 		status = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	if (status == CUDA_SUCCESS) {
 		const struct sg_capture *capture = stream->capture;
-		*captureStatus_out = capture == NULL   ? CU_STREAM_CAPTURE_STATUS_NONE
+		*captureStatus_out = capture == NULL    ? CU_STREAM_CAPTURE_STATUS_NONE
 		                     : capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
 		                                        : CU_STREAM_CAPTURE_STATUS_ACTIVE;
 		bool active = *captureStatus_out == CU_STREAM_CAPTURE_STATUS_ACTIVE;
@@ -407,10 +411,12 @@ CUresult sg_cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *c
 	return status;
 }
 
-CUresult sg_cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
-                                      const CUgraphNode **dependencies_out, size_t *numDependencies_out)
+CUresult sg_cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
+                                      CUgraph *graph_out, const CUgraphNode **dependencies_out,
+                                      size_t *numDependencies_out)
 {
-	return sg_cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, graph_out, dependencies_out, NULL, numDependencies_out);
+	return sg_cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, graph_out, dependencies_out, NULL,
+	                                    numDependencies_out);
 }
 
 CUresult sg_cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
@@ -423,8 +429,9 @@ CUresult sg_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *capture
 	return sg_cuStreamGetCaptureInfo_v3(hStream, captureStatus, NULL, NULL, NULL, NULL, NULL);
 }
 
-CUresult sg_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
-                                                 size_t numDependencies, unsigned int flags)
+CUresult sg_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies,
+                                                 const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                                                 unsigned int flags)
 {
 	struct sg_stream *stream;
 
@@ -441,15 +448,17 @@ CUresult sg_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *
 			status = CUDA_ERROR_INVALID_VALUE;
 	if (status == CUDA_SUCCESS) {
 		struct sg_node *const *nodes = (struct sg_node *const *)dependencies;
-		bool done = flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES ? set_tips(&stream->tips, &stream->tip_count, nodes, numDependencies)
-		                                                        : add_tips(stream, nodes, numDependencies);
+		bool done = flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES
+		                    ? set_tips(&stream->tips, &stream->tip_count, nodes, numDependencies)
+		                    : add_tips(stream, nodes, numDependencies);
 		status = done ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	sg_unlock();
 	return status;
 }
 
-CUresult sg_cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
+CUresult sg_cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies,
+                                              unsigned int flags)
 {
 	return sg_cuStreamUpdateCaptureDependencies_v2(hStream, dependencies, NULL, numDependencies, flags);
 }

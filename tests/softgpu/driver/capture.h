@@ -7,8 +7,9 @@
 struct sg_event;
 struct sg_node;
 
-/* A call that would disturb a capture (allocations, frees, module loading, waiting): CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if the calling thread may
- * not make it now, and the captures it would have disturbed are invalidated. */
+/* A call that would disturb a capture (allocations, frees, module loading, waiting):
+ * CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if the calling thread may not make it now, and the captures it would have
+ * disturbed are invalidated. */
 CUresult sg_capture_unsafe(void);
 /* A call that may not be made on this stream while it captures (synchronize, query): refused, and its capture is invalidated. */
 CUresult sg_capture_refuse(struct sg_stream *stream);

@@ -117,7 +117,8 @@ static void collect_streams(void *handle, void *data)
 {
 	struct remains *remains = data;
 
-	if (((struct sg_stream *)handle)->context == remains->context && remains->count < sizeof(remains->list) / sizeof(*remains->list))
+	if (((struct sg_stream *)handle)->context == remains->context &&
+	    remains->count < sizeof(remains->list) / sizeof(*remains->list))
 		remains->list[remains->count++] = handle;
 }
 
@@ -301,7 +302,8 @@ CUresult sg_cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 	return sg_cuCtxCreate_v2(pctx, flags, dev);
 }
 
-CUresult sg_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev)
+CUresult sg_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags,
+                           CUdevice dev)
 {
 	if (numParams != 0 || paramsArray != NULL)
 		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;

@@ -15,7 +15,7 @@ struct sg_context {
 	unsigned api_version;
 	unsigned retained; /* primary: cuDevicePrimaryCtxRetain calls; others: cuCtxAttach and creation */
 	uint64_t id;
-	_Atomic int sticky;    /* the error that every later call returns, or CUDA_SUCCESS */
+	_Atomic int sticky;     /* the error that every later call returns, or CUDA_SUCCESS */
 	_Atomic unsigned peers; /* bit d: kernels may access the memory of device d */
 	size_t limits[CU_LIMIT_MAX];
 	CUfunc_cache cache;

@@ -28,7 +28,9 @@ CUresult sg_cuCtxGetId(CUcontext ctx, unsigned long long *ctxId)
 	if (context != NULL)
 		*ctxId = context->id;
 	sg_unlock();
-	return context != NULL ? CUDA_SUCCESS : ctx == NULL ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	return context != NULL ? CUDA_SUCCESS
+	       : ctx == NULL   ? CUDA_ERROR_INVALID_CONTEXT
+	                       : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 CUresult sg_cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)

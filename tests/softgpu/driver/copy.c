@@ -17,8 +17,8 @@ struct side {
 };
 
 /* One side of a copy: where its first byte is, and whether all its bytes are there. */
-static CUresult resolve(struct side *side, uint64_t start, size_t x, size_t y, size_t z, size_t pitch, size_t height, const CUDA_MEMCPY3D *asked,
-                        bool write)
+static CUresult resolve(struct side *side, uint64_t start, size_t x, size_t y, size_t z, size_t pitch, size_t height,
+                        const CUDA_MEMCPY3D *asked, bool write)
 {
 	size_t rows_before, offset, rows, reach;
 
@@ -36,8 +36,9 @@ static CUresult resolve(struct side *side, uint64_t start, size_t x, size_t y, s
 	if (__builtin_mul_overflow(pitch, height, &side->slice) || __builtin_mul_overflow(z, height, &rows_before) ||
 	    __builtin_add_overflow(rows_before, y, &rows_before) || __builtin_mul_overflow(rows_before, pitch, &offset) ||
 	    __builtin_add_overflow(offset, x, &offset) || __builtin_add_overflow(start, offset, &side->address) ||
-	    __builtin_mul_overflow(asked->Depth - 1, height, &rows) || __builtin_add_overflow(rows, asked->Height - 1, &rows) ||
-	    __builtin_mul_overflow(rows, pitch, &reach) || __builtin_add_overflow(reach, asked->WidthInBytes, &reach))
+	    __builtin_mul_overflow(asked->Depth - 1, height, &rows) ||
+	    __builtin_add_overflow(rows, asked->Height - 1, &rows) || __builtin_mul_overflow(rows, pitch, &reach) ||
+	    __builtin_add_overflow(reach, asked->WidthInBytes, &reach))
 		return CUDA_ERROR_INVALID_VALUE;
 	enum sg_place place = sg_place_of(side->address, reach, write);
 	side->pageable = place == SG_PLACE_PAGEABLE;
@@ -55,9 +56,11 @@ CUresult sg_copy_plan(const CUDA_MEMCPY3D *asked, struct sg_copy *ret_copy)
 		return CUDA_SUCCESS;
 	uint64_t source = from.type == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)asked->srcHost : asked->srcDevice;
 	uint64_t target = to.type == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)asked->dstHost : asked->dstDevice;
-	CUresult status = resolve(&from, source, asked->srcXInBytes, asked->srcY, asked->srcZ, asked->srcPitch, asked->srcHeight, asked, false);
+	CUresult status = resolve(&from, source, asked->srcXInBytes, asked->srcY, asked->srcZ, asked->srcPitch,
+	                          asked->srcHeight, asked, false);
 	if (status == CUDA_SUCCESS)
-		status = resolve(&to, target, asked->dstXInBytes, asked->dstY, asked->dstZ, asked->dstPitch, asked->dstHeight, asked, true);
+		status = resolve(&to, target, asked->dstXInBytes, asked->dstY, asked->dstZ, asked->dstPitch,
+		                 asked->dstHeight, asked, true);
 	if (status != CUDA_SUCCESS)
 		return status;
 	ret_copy->to = to.address;
@@ -72,7 +75,8 @@ CUresult sg_copy_plan(const CUDA_MEMCPY3D *asked, struct sg_copy *ret_copy)
 	ret_copy->to_pageable = to.pageable;
 	ret_copy->from_pageable = from.pageable;
 	/* Rows without gaps on both sides are one row. */
-	if (from.pitch == ret_copy->width && to.pitch == ret_copy->width && (ret_copy->depth == 1 || (from.slice == to.slice && from.slice == from.pitch * asked->Height))) {
+	if (from.pitch == ret_copy->width && to.pitch == ret_copy->width &&
+	    (ret_copy->depth == 1 || (from.slice == to.slice && from.slice == from.pitch * asked->Height))) {
 		ret_copy->width *= ret_copy->height * ret_copy->depth;
 		ret_copy->height = ret_copy->depth = 1;
 	}
@@ -85,7 +89,8 @@ static bool careful_copy(uint64_t to, uint64_t from, size_t bytes, bool to_pagea
 	while (bytes > 0) {
 		struct iovec here = {(void *)(uintptr_t)(to_pageable ? from : to), bytes};
 		struct iovec there = {(void *)(uintptr_t)(to_pageable ? to : from), bytes};
-		ssize_t done = to_pageable ? process_vm_writev(getpid(), &here, 1, &there, 1, 0) : process_vm_readv(getpid(), &here, 1, &there, 1, 0);
+		ssize_t done = to_pageable ? process_vm_writev(getpid(), &here, 1, &there, 1, 0)
+		                           : process_vm_readv(getpid(), &here, 1, &there, 1, 0);
 		if (done < 0 && (errno == ENOSYS || errno == EPERM)) {
 			memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
 			return true;
@@ -107,7 +112,8 @@ static bool copy_row(const struct sg_copy *copy, uint64_t to, uint64_t from)
 		for (size_t done = 0, part; done < copy->width; done += part) {
 			part = copy->width - done < sizeof(buffer) ? copy->width - done : sizeof(buffer);
 			uint64_t middle = (uint64_t)(uintptr_t)buffer;
-			if (!careful_copy(middle, from + done, part, false) || !careful_copy(to + done, middle, part, true))
+			if (!careful_copy(middle, from + done, part, false) ||
+			    !careful_copy(to + done, middle, part, true))
 				return false;
 		}
 		return true;
@@ -119,8 +125,9 @@ static bool copy_row(const struct sg_copy *copy, uint64_t to, uint64_t from)
 }
 
 /*
- * A graph replays copies long after they were checked, when their memory may be gone: then it is an error here too. Memory of the device is there as
- * long as its granules are live; other memory that is no longer known is approached with care.
+ * A graph replays copies long after they were checked, when their memory may be gone: then it is an error here too.
+ * Memory of the device is there as long as its granules are live; other memory that is no longer known is approached
+ * with care.
  */
 static bool recheck(struct sg_copy *copy)
 {
@@ -176,7 +183,8 @@ bool sg_copy_stage(struct sg_copy *copy)
 	bool good = true;
 	for (size_t z = 0; z < in.depth && good; z++)
 		for (size_t y = 0; y < in.height && good; y++)
-			good = copy_row(&in, in.to + z * in.to_slice + y * in.to_pitch, in.from + z * in.from_slice + y * in.from_pitch);
+			good = copy_row(&in, in.to + z * in.to_slice + y * in.to_pitch,
+			                in.from + z * in.from_slice + y * in.from_pitch);
 	if (!good) {
 		free(copy->staged);
 		copy->staged = NULL;

@@ -56,7 +56,8 @@ static CUDA_MEMCPY3D linear(CUmemorytype to_type, uint64_t to, CUmemorytype from
 	return asked;
 }
 
-static CUresult copy_linear(CUmemorytype to_type, uint64_t to, CUmemorytype from_type, uint64_t from, size_t bytes, CUstream stream, bool wait)
+static CUresult copy_linear(CUmemorytype to_type, uint64_t to, CUmemorytype from_type, uint64_t from, size_t bytes,
+                            CUstream stream, bool wait)
 {
 	CUDA_MEMCPY3D asked = linear(to_type, to, from_type, from, bytes);
 
@@ -75,22 +76,26 @@ CUresult sg_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CU
 
 CUresult sg_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
 {
-	return copy_linear(CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_HOST, (uint64_t)(uintptr_t)srcHost, ByteCount, NULL, true);
+	return copy_linear(CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_HOST, (uint64_t)(uintptr_t)srcHost, ByteCount,
+	                   NULL, true);
 }
 
 CUresult sg_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
-	return copy_linear(CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_HOST, (uint64_t)(uintptr_t)srcHost, ByteCount, hStream, false);
+	return copy_linear(CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_HOST, (uint64_t)(uintptr_t)srcHost, ByteCount,
+	                   hStream, false);
 }
 
 CUresult sg_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 {
-	return copy_linear(CU_MEMORYTYPE_HOST, (uint64_t)(uintptr_t)dstHost, CU_MEMORYTYPE_DEVICE, srcDevice, ByteCount, NULL, true);
+	return copy_linear(CU_MEMORYTYPE_HOST, (uint64_t)(uintptr_t)dstHost, CU_MEMORYTYPE_DEVICE, srcDevice, ByteCount,
+	                   NULL, true);
 }
 
 CUresult sg_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-	return copy_linear(CU_MEMORYTYPE_HOST, (uint64_t)(uintptr_t)dstHost, CU_MEMORYTYPE_DEVICE, srcDevice, ByteCount, hStream, false);
+	return copy_linear(CU_MEMORYTYPE_HOST, (uint64_t)(uintptr_t)dstHost, CU_MEMORYTYPE_DEVICE, srcDevice, ByteCount,
+	                   hStream, false);
 }
 
 /* Device to device returns before it is done, as in the driver. */
@@ -112,15 +117,16 @@ static CUresult check_peers(CUcontext a, CUcontext b)
 	return alive ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-CUresult sg_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
+CUresult sg_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
+                         size_t ByteCount)
 {
 	CUresult status = check_peers(dstContext, srcContext);
 
 	return status != CUDA_SUCCESS ? status : sg_cuMemcpy(dstDevice, srcDevice, ByteCount);
 }
 
-CUresult sg_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount,
-                              CUstream hStream)
+CUresult sg_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
+                              size_t ByteCount, CUstream hStream)
 {
 	CUresult status = check_peers(dstContext, srcContext);
 
@@ -171,7 +177,8 @@ CUresult sg_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 
 static CUresult copy_3d(const CUDA_MEMCPY3D *asked, CUstream stream, bool wait)
 {
-	if (asked == NULL || asked->srcLOD != 0 || asked->dstLOD != 0 || asked->reserved0 != NULL || asked->reserved1 != NULL)
+	if (asked == NULL || asked->srcLOD != 0 || asked->dstLOD != 0 || asked->reserved0 != NULL ||
+	    asked->reserved1 != NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	return copy_now(asked, stream, wait);
 }
@@ -191,13 +198,29 @@ static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *asked, CUstream stream, b
 	if (asked == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUDA_MEMCPY3D whole = {
-		.srcXInBytes = asked->srcXInBytes, .srcY = asked->srcY, .srcZ = asked->srcZ, .srcLOD = asked->srcLOD,
-		.srcMemoryType = asked->srcMemoryType, .srcHost = asked->srcHost, .srcDevice = asked->srcDevice, .srcArray = asked->srcArray,
-		.srcPitch = asked->srcPitch, .srcHeight = asked->srcHeight,
-		.dstXInBytes = asked->dstXInBytes, .dstY = asked->dstY, .dstZ = asked->dstZ, .dstLOD = asked->dstLOD,
-		.dstMemoryType = asked->dstMemoryType, .dstHost = asked->dstHost, .dstDevice = asked->dstDevice, .dstArray = asked->dstArray,
-		.dstPitch = asked->dstPitch, .dstHeight = asked->dstHeight,
-		.WidthInBytes = asked->WidthInBytes, .Height = asked->Height, .Depth = asked->Depth,
+		.srcXInBytes = asked->srcXInBytes,
+		.srcY = asked->srcY,
+		.srcZ = asked->srcZ,
+		.srcLOD = asked->srcLOD,
+		.srcMemoryType = asked->srcMemoryType,
+		.srcHost = asked->srcHost,
+		.srcDevice = asked->srcDevice,
+		.srcArray = asked->srcArray,
+		.srcPitch = asked->srcPitch,
+		.srcHeight = asked->srcHeight,
+		.dstXInBytes = asked->dstXInBytes,
+		.dstY = asked->dstY,
+		.dstZ = asked->dstZ,
+		.dstLOD = asked->dstLOD,
+		.dstMemoryType = asked->dstMemoryType,
+		.dstHost = asked->dstHost,
+		.dstDevice = asked->dstDevice,
+		.dstArray = asked->dstArray,
+		.dstPitch = asked->dstPitch,
+		.dstHeight = asked->dstHeight,
+		.WidthInBytes = asked->WidthInBytes,
+		.Height = asked->Height,
+		.Depth = asked->Depth,
 	};
 	CUresult status = check_peers(asked->dstContext, asked->srcContext);
 	return status != CUDA_SUCCESS ? status : copy_3d(&whole, stream, wait);
@@ -247,13 +270,14 @@ static CUresult copy_batch(const CUDA_MEMCPY3D *list, size_t count, size_t *fail
 	return status;
 }
 
-CUresult sg_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
-                               size_t numAttrs, size_t *failIdx, CUstream hStream)
+CUresult sg_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+                               CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx,
+                               CUstream hStream)
 {
 	if (failIdx != NULL)
 		*failIdx = SIZE_MAX;
-	if (dsts == NULL || srcs == NULL || sizes == NULL || count == 0 || attrs == NULL || attrsIdxs == NULL || numAttrs == 0 || numAttrs > count ||
-	    attrsIdxs[0] != 0)
+	if (dsts == NULL || srcs == NULL || sizes == NULL || count == 0 || attrs == NULL || attrsIdxs == NULL ||
+	    numAttrs == 0 || numAttrs > count || attrsIdxs[0] != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult status = batch_stream(hStream);
 	CUDA_MEMCPY3D *list = status == CUDA_SUCCESS ? calloc(count, sizeof(*list)) : NULL;
@@ -266,13 +290,14 @@ CUresult sg_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *siz
 	return status;
 }
 
-CUresult sg_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
-                                  size_t numAttrs, CUstream hStream)
+CUresult sg_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+                                  CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
 {
 	return sg_cuMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, NULL, hStream);
 }
 
-CUresult sg_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream)
+CUresult sg_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,
+                                 unsigned long long flags, CUstream hStream)
 {
 	if (failIdx != NULL)
 		*failIdx = SIZE_MAX;
@@ -286,7 +311,8 @@ CUresult sg_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, 
 		const CUmemcpy3DOperand *from = &opList[i].src, *to = &opList[i].dst;
 		if (from->type != CU_MEMCPY_OPERAND_TYPE_POINTER || to->type != CU_MEMCPY_OPERAND_TYPE_POINTER)
 			status = CUDA_ERROR_NOT_SUPPORTED;
-		list[i] = linear(CU_MEMORYTYPE_UNIFIED, to->op.ptr.ptr, CU_MEMORYTYPE_UNIFIED, from->op.ptr.ptr, opList[i].extent.width);
+		list[i] = linear(CU_MEMORYTYPE_UNIFIED, to->op.ptr.ptr, CU_MEMORYTYPE_UNIFIED, from->op.ptr.ptr,
+		                 opList[i].extent.width);
 		list[i].Height = opList[i].extent.height;
 		list[i].Depth = opList[i].extent.depth;
 		/* Zero says packed. Pointers have elements of one byte. */
@@ -301,7 +327,8 @@ CUresult sg_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, 
 	return status;
 }
 
-CUresult sg_cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream)
+CUresult sg_cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags,
+                                    CUstream hStream)
 {
 	return sg_cuMemcpy3DBatchAsync(numOps, opList, NULL, flags, hStream);
 }

@@ -81,7 +81,8 @@ CUresult sg_enter(size_t index, enum sg_needs needs)
 		return status;
 	if (needs == SG_NEEDS_NOTHING)
 		return CUDA_SUCCESS;
-	if (!atomic_load_explicit(&initialised, memory_order_acquire) || atomic_load_explicit(&forked, memory_order_relaxed))
+	if (!atomic_load_explicit(&initialised, memory_order_acquire) ||
+	    atomic_load_explicit(&forked, memory_order_relaxed))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (sg_thread.in_callback)
 		return CUDA_ERROR_NOT_PERMITTED;
@@ -155,7 +156,8 @@ void sg_remove(const void *handle)
 
 bool sg_is(const void *handle, enum sg_kind kind)
 {
-	return handle != NULL && slot_count != 0 && slots[find(handle)].handle != NULL && slots[find(handle)].kind == kind;
+	return handle != NULL && slot_count != 0 && slots[find(handle)].handle != NULL &&
+	       slots[find(handle)].kind == kind;
 }
 
 void sg_each(enum sg_kind kind, void (*visit)(void *handle, void *data), void *data)

@@ -1,8 +1,8 @@
 /*
  * What every file of the software driver shares: the entry of a call, the lock, and the table of live handles.
  *
- * One lock, sg_lock, guards all state of the driver. It is never held while an operation runs, a user's function is called, or a wait other than
- * sg_wait_changed() goes on. Only the checks of device memory (arena.h) read without it.
+ * One lock, sg_lock, guards all state of the driver. It is never held while an operation runs, a user's function is
+ * called, or a wait other than sg_wait_changed() goes on. Only the checks of device memory (arena.h) read without it.
  */
 #ifndef SOFTGPU_CORE_H
 #define SOFTGPU_CORE_H

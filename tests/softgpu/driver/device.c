@@ -199,9 +199,11 @@ CUresult sg_cuDeviceGetProperties(CUdevprop *prop, CUdevice dev)
 		return CUDA_ERROR_INVALID_DEVICE;
 	*prop = (CUdevprop){
 		.maxThreadsPerBlock = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, dev),
-		.maxThreadsDim = {attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, dev), attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, dev),
+		.maxThreadsDim = {attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, dev),
+	                          attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, dev),
 	                          attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, dev)},
-		.maxGridSize = {attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, dev), attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, dev),
+		.maxGridSize = {attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, dev),
+	                        attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, dev),
 	                        attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, dev)},
 		.sharedMemPerBlock = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, dev),
 		.totalConstantMemory = attribute(CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, dev),

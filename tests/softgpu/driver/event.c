@@ -54,7 +54,8 @@ void sg_event_reached(struct sg_event *event, uint64_t recording)
 
 CUresult sg_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 {
-	if (phEvent == NULL || (Flags & ~(unsigned)(CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS)) != 0 ||
+	if (phEvent == NULL ||
+	    (Flags & ~(unsigned)(CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS)) != 0 ||
 	    ((Flags & CU_EVENT_INTERPROCESS) && !(Flags & CU_EVENT_DISABLE_TIMING)))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct sg_event *event = calloc(1, sizeof(*event));
@@ -167,8 +168,8 @@ CUresult sg_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent 
 		return CUDA_ERROR_INVALID_VALUE;
 	sg_lock();
 	struct sg_event *start = sg_event_of(hStart), *stop = sg_event_of(hEnd);
-	if (start == NULL || stop == NULL || ((start->flags | stop->flags) & CU_EVENT_DISABLE_TIMING) || start->recording == 0 ||
-	    stop->recording == 0)
+	if (start == NULL || stop == NULL || ((start->flags | stop->flags) & CU_EVENT_DISABLE_TIMING) ||
+	    start->recording == 0 || stop->recording == 0)
 		status = CUDA_ERROR_INVALID_HANDLE;
 	else if (!start->timed || !stop->timed)
 		status = CUDA_ERROR_NOT_READY;
@@ -215,8 +216,11 @@ CUresult sg_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 	sg_lock();
 	struct sg_context *context = hCtx == NULL ? sg_context_current() : sg_context_of(hCtx);
 	struct sg_event *event = sg_event_of(hEvent);
-	CUresult status = context == NULL ? CUDA_ERROR_INVALID_CONTEXT : event == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
-	for (struct sg_stream *stream = context != NULL ? context->streams : NULL; status == CUDA_SUCCESS && stream != NULL; stream = stream->next) {
+	CUresult status = context == NULL ? CUDA_ERROR_INVALID_CONTEXT
+	                  : event == NULL ? CUDA_ERROR_INVALID_HANDLE
+	                                  : CUDA_SUCCESS;
+	for (struct sg_stream *stream = context != NULL ? context->streams : NULL;
+	     status == CUDA_SUCCESS && stream != NULL; stream = stream->next) {
 		if (event->point.timeline == NULL || stream->closing || stream->capture != NULL)
 			continue;
 		event->point.timeline->references++;

@@ -147,22 +147,25 @@ CUresult sg_exec_run(struct sg_exec *exec, struct sg_stream *stream)
 		status = sg_op_run(&exec->nodes[i].op, stream);
 		/* Nobody waits for a copy in a graph: what goes wrong there ends the context. */
 		if (status != CUDA_SUCCESS)
-			sg_context_fault(stream->context, status == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_ILLEGAL_ADDRESS : status);
+			sg_context_fault(stream->context,
+			                 status == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_ILLEGAL_ADDRESS : status);
 	}
 	return status;
 }
 
 static CUresult instantiate(CUgraphExec *ret_exec, CUgraph handle, unsigned long long flags)
 {
-	unsigned long long known = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
-	                           CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+	unsigned long long known = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
+	                           CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
 	struct sg_exec *exec = NULL;
 
 	if (ret_exec == NULL || (flags & ~known) != 0)
-		return (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+		return (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0 ? CUDA_ERROR_NOT_SUPPORTED
+		                                                                : CUDA_ERROR_INVALID_VALUE;
 	sg_lock();
 	struct sg_graph *graph = sg_graph_of(handle);
-	CUresult status = graph == NULL || graph->capture != NULL ? CUDA_ERROR_INVALID_VALUE : sg_exec_create(graph, &exec);
+	CUresult status = graph == NULL || graph->capture != NULL ? CUDA_ERROR_INVALID_VALUE
+	                                                          : sg_exec_create(graph, &exec);
 	if (status == CUDA_SUCCESS && !sg_add(exec, SG_EXEC)) {
 		sg_exec_free(exec);
 		status = CUDA_ERROR_OUT_OF_MEMORY;
@@ -180,7 +183,8 @@ CUresult sg_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph
 	return instantiate(phGraphExec, hGraph, flags);
 }
 
-CUresult sg_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
+CUresult sg_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer,
+                                  size_t bufferSize)
 {
 	if (phErrorNode != NULL)
 		*phErrorNode = NULL;
@@ -189,18 +193,21 @@ CUresult sg_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgr
 	return instantiate(phGraphExec, hGraph, 0);
 }
 
-CUresult sg_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
+CUresult sg_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer,
+                               size_t bufferSize)
 {
 	return sg_cuGraphInstantiate_v2(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
 }
 
-CUresult sg_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
+CUresult sg_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
+                                         CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
 	if (instantiateParams == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult status = instantiate(phGraphExec, hGraph, instantiateParams->flags);
 	instantiateParams->hErrNode_out = NULL;
-	instantiateParams->result_out = status == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
+	instantiateParams->result_out = status == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS
+	                                                       : CUDA_GRAPH_INSTANTIATE_ERROR;
 	return status;
 }
 

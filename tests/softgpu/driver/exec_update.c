@@ -11,7 +11,8 @@ static struct sg_exec_node *find(struct sg_exec *exec, const void *node)
 		struct sg_exec_node *found = &exec->nodes[i];
 		if (found->source == node)
 			return found;
-		found = found->op.kind == SG_OP_GRAPH && found->op.child.exec != NULL ? find(found->op.child.exec, node) : NULL;
+		found = found->op.kind == SG_OP_GRAPH && found->op.child.exec != NULL ? find(found->op.child.exec, node)
+		                                                                      : NULL;
 		if (found != NULL)
 			return found;
 	}
@@ -24,7 +25,8 @@ static bool same_shape(const struct sg_exec *a, const struct sg_exec *b)
 		return false;
 	for (size_t i = 0; i < a->count; i++)
 		if (a->nodes[i].type != b->nodes[i].type || a->nodes[i].needs_count != b->nodes[i].needs_count ||
-		    memcmp(a->nodes[i].needs, b->nodes[i].needs, a->nodes[i].needs_count * sizeof(*a->nodes[i].needs)) != 0)
+		    memcmp(a->nodes[i].needs, b->nodes[i].needs, a->nodes[i].needs_count * sizeof(*a->nodes[i].needs)) !=
+		            0)
 			return false;
 	return true;
 }
@@ -73,7 +75,8 @@ CUresult sg_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, 
 	return nodeParams == NULL ? CUDA_ERROR_INVALID_VALUE : set(hGraphExec, hNode, nodeParams);
 }
 
-CUresult sg_cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
+CUresult sg_cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                           const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
 	if (nodeParams == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -81,7 +84,8 @@ CUresult sg_cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode h
 	return set(hGraphExec, hNode, &params);
 }
 
-CUresult sg_cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
+CUresult sg_cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                              const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
 	if (nodeParams == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -89,7 +93,8 @@ CUresult sg_cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNod
 	return set(hGraphExec, hNode, &params);
 }
 
-CUresult sg_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
+CUresult sg_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams,
+                                           CUcontext ctx)
 {
 	if (copyParams == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -98,7 +103,8 @@ CUresult sg_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode h
 	return set(hGraphExec, hNode, &params);
 }
 
-CUresult sg_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
+CUresult sg_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                           const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
 	if (memsetParams == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -107,7 +113,8 @@ CUresult sg_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode h
 	return set(hGraphExec, hNode, &params);
 }
 
-CUresult sg_cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
+CUresult sg_cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                         const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
 	if (nodeParams == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -115,7 +122,8 @@ CUresult sg_cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNo
 	return set(hGraphExec, hNode, &params);
 }
 
-CUresult sg_cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+CUresult sg_cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                               const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
 	if (nodeParams == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -184,7 +192,8 @@ static CUgraphExecUpdateResult compare(const struct sg_exec *exec, const struct 
 	for (size_t i = 0; i < exec->count; i++) {
 		const struct sg_exec_node *a = &exec->nodes[i], *b = &fresh->nodes[i];
 		*ret_node = (CUgraphNode)b->source;
-		if (a->needs_count != b->needs_count || memcmp(a->needs, b->needs, a->needs_count * sizeof(*a->needs)) != 0)
+		if (a->needs_count != b->needs_count ||
+		    memcmp(a->needs, b->needs, a->needs_count * sizeof(*a->needs)) != 0)
 			return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
 		if (a->type != b->type)
 			return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
@@ -229,7 +238,10 @@ CUresult sg_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraph
 	return update(hGraphExec, hGraph, &resultInfo->result, &resultInfo->errorNode);
 }
 
-CUresult sg_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out)
+CUresult sg_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out,
+                              CUgraphExecUpdateResult *updateResult_out)
 {
-	return hErrorNode_out == NULL || updateResult_out == NULL ? CUDA_ERROR_INVALID_VALUE : update(hGraphExec, hGraph, updateResult_out, hErrorNode_out);
+	return hErrorNode_out == NULL || updateResult_out == NULL
+	               ? CUDA_ERROR_INVALID_VALUE
+	               : update(hGraphExec, hGraph, updateResult_out, hErrorNode_out);
 }

@@ -63,7 +63,8 @@ CUresult sg_cuFuncLoad(CUfunction func)
 	return sg_cuFuncIsLoaded(&state, func);
 }
 
-static CUresult answer(const struct ptx_function *ptx, int max_dynamic_shared, CUfunction_attribute attribute, int *ret_value)
+static CUresult answer(const struct ptx_function *ptx, int max_dynamic_shared, CUfunction_attribute attribute,
+                       int *ret_value)
 {
 	switch ((int)attribute) {
 	case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
@@ -129,7 +130,8 @@ static CUresult with_attribute(const void *handle, CUfunction_attribute attribut
 		shared = &kernel->max_dynamic_shared;
 	}
 	if (ptx != NULL)
-		status = ret_value != NULL ? answer(ptx, *shared, attribute, ret_value) : change(ptx, shared, attribute, value);
+		status = ret_value != NULL ? answer(ptx, *shared, attribute, ret_value)
+		                           : change(ptx, shared, attribute, value);
 	sg_unlock();
 	return status;
 }
@@ -208,22 +210,26 @@ static CUresult ask(CUfunction handle, int threads, size_t shared, int *ret_bloc
 	return CUDA_SUCCESS;
 }
 
-CUresult sg_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags)
+CUresult sg_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunction func, int blockSize,
+                                                                 size_t dynamicSMemSize, unsigned int flags)
 {
 	if (numBlocks == NULL || blockSize <= 0 || flags > CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)
 		return CUDA_ERROR_INVALID_VALUE;
 	return ask(func, blockSize, dynamicSMemSize, numBlocks);
 }
 
-CUresult sg_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize)
+CUresult sg_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func, int blockSize,
+                                                        size_t dynamicSMemSize)
 {
 	return sg_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize, dynamicSMemSize, 0);
 }
 
-CUresult sg_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
+CUresult sg_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize, CUfunction func,
+                                                      CUoccupancyB2DSize blockSizeToDynamicSMemSize,
                                                       size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags)
 {
-	int limit = blockSizeLimit > 0 && blockSizeLimit < 1024 ? blockSizeLimit : 1024, best = 0, best_blocks = 0, blocks;
+	int limit = blockSizeLimit > 0 && blockSizeLimit < 1024 ? blockSizeLimit : 1024, best = 0, best_blocks = 0,
+	    blocks;
 
 	if (minGridSize == NULL || blockSize == NULL || flags > CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -242,10 +248,12 @@ CUresult sg_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blo
 	return CUDA_SUCCESS;
 }
 
-CUresult sg_cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
-                                             size_t dynamicSMemSize, int blockSizeLimit)
+CUresult sg_cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfunction func,
+                                             CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
+                                             int blockSizeLimit)
 {
-	return sg_cuOccupancyMaxPotentialBlockSizeWithFlags(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, 0);
+	return sg_cuOccupancyMaxPotentialBlockSizeWithFlags(minGridSize, blockSize, func, blockSizeToDynamicSMemSize,
+	                                                    dynamicSMemSize, blockSizeLimit, 0);
 }
 
 CUresult sg_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction func, int numBlocks, int blockSize)

@@ -4,7 +4,14 @@
 
 #include "tests/softgpu/driver/module.h"
 
-enum { SG_SHARED_OPTIN = 232448, SG_SHARED_SM = 233472, SG_SHARED_RESERVED = 1024, SG_SM_COUNT = 132, SG_SM_THREADS = 2048, SG_SM_BLOCKS = 32 };
+enum {
+	SG_SHARED_OPTIN = 232448,
+	SG_SHARED_SM = 233472,
+	SG_SHARED_RESERVED = 1024,
+	SG_SM_COUNT = 132,
+	SG_SM_THREADS = 2048,
+	SG_SM_BLOCKS = 32
+};
 
 /* With the lock held. How many blocks fit on one multiprocessor. */
 int sg_blocks_per_sm(const struct sg_function *function, int block_threads, size_t dynamic_shared);

@@ -68,8 +68,8 @@ static bool add_need(struct sg_node *node, struct sg_node *need)
 	return true;
 }
 
-CUresult sg_graph_add(struct sg_graph *graph, CUgraphNodeType type, struct sg_op *op, struct sg_node *const *needs, size_t count,
-                      struct sg_node **ret_node)
+CUresult sg_graph_add(struct sg_graph *graph, CUgraphNodeType type, struct sg_op *op, struct sg_node *const *needs,
+                      size_t count, struct sg_node **ret_node)
 {
 	CUresult status = CUDA_SUCCESS;
 	struct sg_node *node = calloc(1, sizeof(*node));
@@ -284,7 +284,8 @@ static void clear_edges(CUgraphEdgeData *edges, size_t count)
 		memset(edges, 0, count * sizeof(*edges));
 }
 
-CUresult sg_cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edgeData, size_t *numEdges)
+CUresult sg_cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edgeData,
+                               size_t *numEdges)
 {
 	if (numEdges == NULL || (from == NULL) != (to == NULL))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -311,7 +312,8 @@ CUresult sg_cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, 
 	return sg_cuGraphGetEdges_v2(hGraph, from, to, NULL, numEdges);
 }
 
-static CUresult list_neighbours(CUgraphNode handle, CUgraphNode *nodes, CUgraphEdgeData *edges, size_t *count, bool dependents)
+static CUresult list_neighbours(CUgraphNode handle, CUgraphNode *nodes, CUgraphEdgeData *edges, size_t *count,
+                                bool dependents)
 {
 	if (count == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -333,7 +335,8 @@ static CUresult list_neighbours(CUgraphNode handle, CUgraphNode *nodes, CUgraphE
 	return node != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult sg_cuGraphNodeGetDependencies_v2(CUgraphNode hNode, CUgraphNode *dependencies, CUgraphEdgeData *edgeData, size_t *numDependencies)
+CUresult sg_cuGraphNodeGetDependencies_v2(CUgraphNode hNode, CUgraphNode *dependencies, CUgraphEdgeData *edgeData,
+                                          size_t *numDependencies)
 {
 	return list_neighbours(hNode, dependencies, edgeData, numDependencies, false);
 }
@@ -343,7 +346,8 @@ CUresult sg_cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode *dependenc
 	return list_neighbours(hNode, dependencies, NULL, numDependencies, false);
 }
 
-CUresult sg_cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode, CUgraphNode *dependentNodes, CUgraphEdgeData *edgeData, size_t *numDependentNodes)
+CUresult sg_cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode, CUgraphNode *dependentNodes, CUgraphEdgeData *edgeData,
+                                            size_t *numDependentNodes)
 {
 	return list_neighbours(hNode, dependentNodes, edgeData, numDependentNodes, true);
 }
@@ -389,8 +393,10 @@ static CUresult change_edges(CUgraph handle, const CUgraphNode *from, const CUgr
 	/* All are checked before any is changed. */
 	for (size_t i = 0; i < count && status == CUDA_SUCCESS; i++) {
 		struct sg_node *need = sg_node_of(from[i]), *node = sg_node_of(to[i]);
-		bool valid = graph != NULL && need != NULL && node != NULL && need->graph == graph && node->graph == graph;
-		if (!valid || (add ? sg_node_reaches(need, node) || need_index(node, need) < node->needs_count : need_index(node, need) == node->needs_count))
+		bool valid = graph != NULL && need != NULL && node != NULL && need->graph == graph &&
+		             node->graph == graph;
+		if (!valid || (add ? sg_node_reaches(need, node) || need_index(node, need) < node->needs_count
+		                   : need_index(node, need) == node->needs_count))
 			status = CUDA_ERROR_INVALID_VALUE;
 	}
 	if (graph == NULL)
@@ -406,9 +412,11 @@ static CUresult change_edges(CUgraph handle, const CUgraphNode *from, const CUgr
 	return status;
 }
 
-CUresult sg_cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
+CUresult sg_cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
+                                      const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
-	return !plain(edgeData, numDependencies) ? CUDA_ERROR_NOT_SUPPORTED : change_edges(hGraph, from, to, numDependencies, true);
+	return !plain(edgeData, numDependencies) ? CUDA_ERROR_NOT_SUPPORTED
+	                                         : change_edges(hGraph, from, to, numDependencies, true);
 }
 
 CUresult sg_cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies)
@@ -416,12 +424,15 @@ CUresult sg_cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from, cons
 	return change_edges(hGraph, from, to, numDependencies, true);
 }
 
-CUresult sg_cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
+CUresult sg_cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
+                                         const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
-	return !plain(edgeData, numDependencies) ? CUDA_ERROR_NOT_SUPPORTED : change_edges(hGraph, from, to, numDependencies, false);
+	return !plain(edgeData, numDependencies) ? CUDA_ERROR_NOT_SUPPORTED
+	                                         : change_edges(hGraph, from, to, numDependencies, false);
 }
 
-CUresult sg_cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies)
+CUresult sg_cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
+                                      size_t numDependencies)
 {
 	return change_edges(hGraph, from, to, numDependencies, false);
 }

@@ -27,8 +27,8 @@ struct sg_user_reference {
 struct sg_graph {
 	struct sg_node **nodes;
 	size_t count, capacity;
-	struct sg_graph *origin; /* what it is a clone of: compared, not followed */
-	struct sg_node *parent;  /* the node whose child graph it is: cannot be destroyed by its handle */
+	struct sg_graph *origin;    /* what it is a clone of: compared, not followed */
+	struct sg_node *parent;     /* the node whose child graph it is: cannot be destroyed by its handle */
 	struct sg_capture *capture; /* that adds to it now */
 	struct sg_user_reference *user_references;
 };
@@ -48,7 +48,7 @@ struct sg_exec {
 	size_t count;
 	unsigned long long flags;
 	struct sg_user_reference *user_references; /* those its graph held when it was made */
-	struct sg_point last; /* the newest launch: launches of one exec follow each other */
+	struct sg_point last;                      /* the newest launch: launches of one exec follow each other */
 };
 
 struct sg_graph *sg_graph_of(CUgraph handle);
@@ -59,8 +59,8 @@ struct sg_graph *sg_graph_create(void);
 /* Deep; clones of nodes know their origin. NULL without memory. */
 struct sg_graph *sg_graph_clone(const struct sg_graph *graph);
 /* Takes the operation over, also on failure. Dependencies must be nodes of the graph. */
-CUresult sg_graph_add(struct sg_graph *graph, CUgraphNodeType type, struct sg_op *op, struct sg_node *const *needs, size_t count,
-                      struct sg_node **ret_node);
+CUresult sg_graph_add(struct sg_graph *graph, CUgraphNodeType type, struct sg_op *op, struct sg_node *const *needs,
+                      size_t count, struct sg_node **ret_node);
 /* The type of node that an operation makes. */
 CUgraphNodeType sg_node_type(const struct sg_op *op);
 /* Without the lock. From the parameters of a node to its operation, checked. */

@@ -36,7 +36,8 @@ static CUresult text_of_fatbin(const char *image, const char **ret_text, size_t 
 	const char *at = image + header.header_bytes, *end = at + header.bytes;
 	for (; (size_t)(end - at) >= sizeof(entry); at += entry.header_bytes + entry.bytes) {
 		memcpy(&entry, at, sizeof(entry));
-		if (entry.header_bytes < sizeof(entry) || entry.header_bytes > (size_t)(end - at) || entry.bytes > (size_t)(end - at) - entry.header_bytes)
+		if (entry.header_bytes < sizeof(entry) || entry.header_bytes > (size_t)(end - at) ||
+		    entry.bytes > (size_t)(end - at) - entry.header_bytes)
 			return CUDA_ERROR_INVALID_IMAGE;
 		if (entry.kind == FATBIN_KIND_PTX && entry.compressed_bytes == 0) {
 			*ret_text = at + entry.header_bytes;
@@ -102,7 +103,8 @@ CUresult sg_status_of(enum ptx_status status)
 	return CUDA_ERROR_LAUNCH_FAILED;
 }
 
-CUresult sg_image_load(const char *text, size_t bytes, const struct ptx_memory *memory, char *log, size_t log_bytes, struct ptx_module **ret_module)
+CUresult sg_image_load(const char *text, size_t bytes, const struct ptx_memory *memory, char *log, size_t log_bytes,
+                       struct ptx_module **ret_module)
 {
 	return sg_status_of(ptx_load(text, bytes, memory, log, log_bytes, ret_module));
 }

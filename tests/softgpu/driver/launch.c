@@ -19,9 +19,11 @@ static bool bad_shape(const CUlaunchConfig *config)
 {
 	uint64_t threads = (uint64_t)config->blockDimX * config->blockDimY;
 
-	return config->gridDimX == 0 || config->gridDimY == 0 || config->gridDimZ == 0 || config->blockDimX == 0 || config->blockDimY == 0 ||
-	       config->blockDimZ == 0 || config->gridDimX > INT32_MAX || config->gridDimY > 65535 || config->gridDimZ > 65535 ||
-	       config->blockDimX > 1024 || config->blockDimY > 1024 || config->blockDimZ > 64 || threads > 1024 || threads * config->blockDimZ > 1024;
+	return config->gridDimX == 0 || config->gridDimY == 0 || config->gridDimZ == 0 || config->blockDimX == 0 ||
+	       config->blockDimY == 0 || config->blockDimZ == 0 || config->gridDimX > INT32_MAX ||
+	       config->gridDimY > 65535 || config->gridDimZ > 65535 || config->blockDimX > 1024 ||
+	       config->blockDimY > 1024 || config->blockDimZ > 64 || threads > 1024 ||
+	       threads * config->blockDimZ > 1024;
 }
 
 /* CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE, in any order, up to END. */
@@ -94,7 +96,8 @@ static CUresult check_attributes(const CUlaunchConfig *config, bool *ret_coopera
 			*ret_cooperative = attribute->value.cooperative != 0;
 			break;
 		case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-			if (attribute->value.clusterDim.x != 1 || attribute->value.clusterDim.y != 1 || attribute->value.clusterDim.z != 1)
+			if (attribute->value.clusterDim.x != 1 || attribute->value.clusterDim.y != 1 ||
+			    attribute->value.clusterDim.z != 1)
 				return CUDA_ERROR_NOT_SUPPORTED;
 			break;
 		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
@@ -109,12 +112,15 @@ static CUresult check_attributes(const CUlaunchConfig *config, bool *ret_coopera
 	return CUDA_SUCCESS;
 }
 
-CUresult sg_launch_plan(const CUlaunchConfig *config, CUfunction asked, struct sg_function *function, void **parameters, void **extra,
-                        struct sg_launch *ret_launch)
+CUresult sg_launch_plan(const CUlaunchConfig *config, CUfunction asked, struct sg_function *function, void **parameters,
+                        void **extra, struct sg_launch *ret_launch)
 {
 	struct sg_launch launch = {
-		.function = function, .asked = asked, .shared = config->sharedMemBytes,
-		.grid = {config->gridDimX, config->gridDimY, config->gridDimZ}, .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
+		.function = function,
+		.asked = asked,
+		.shared = config->sharedMemBytes,
+		.grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
+		.block = {config->blockDimX, config->blockDimY, config->blockDimZ},
 	};
 
 	if (sg_function_of((CUfunction)function) == NULL)
@@ -128,7 +134,8 @@ CUresult sg_launch_plan(const CUlaunchConfig *config, CUfunction asked, struct s
 	int per_sm = sg_blocks_per_sm(function, threads, launch.shared);
 	if (per_sm == 0)
 		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-	if (launch.cooperative && (uint64_t)launch.grid[0] * launch.grid[1] * launch.grid[2] > (uint64_t)per_sm * SG_SM_COUNT)
+	if (launch.cooperative &&
+	    (uint64_t)launch.grid[0] * launch.grid[1] * launch.grid[2] > (uint64_t)per_sm * SG_SM_COUNT)
 		return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 	status = gather(function->ptx, parameters, extra, &launch);
 	if (status == CUDA_SUCCESS)
@@ -157,8 +164,11 @@ CUresult sg_launch_run(const struct sg_launch *launch)
 	if (ptx == NULL)
 		return CUDA_ERROR_LAUNCH_FAILED;
 	struct ptx_launch run = {
-		.grid = {launch->grid[0], launch->grid[1], launch->grid[2]}, .block = {launch->block[0], launch->block[1], launch->block[2]},
-		.shared_bytes = launch->shared, .params = launch->params, .params_bytes = launch->params_bytes,
+		.grid = {launch->grid[0], launch->grid[1], launch->grid[2]},
+		.block = {launch->block[0], launch->block[1], launch->block[2]},
+		.shared_bytes = launch->shared,
+		.params = launch->params,
+		.params_bytes = launch->params_bytes,
 		.instruction_limit = sg_environment("SOFTGPU_INSTRUCTIONS", 0),
 	};
 	enum ptx_status status = ptx_run(ptx, &run, &fault);
@@ -200,10 +210,12 @@ static CUresult launch(const CUlaunchConfig *config, CUfunction asked, void **pa
 	return status;
 }
 
-CUresult sg_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
-                           unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
+CUresult sg_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
+                           unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
+                           unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
 {
-	CUlaunchConfig config = {gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, NULL, 0};
+	CUlaunchConfig config = {gridDimX,  gridDimY,       gridDimZ, blockDimX, blockDimY,
+	                         blockDimZ, sharedMemBytes, hStream,  NULL,      0};
 
 	return launch(&config, f, kernelParams, extra);
 }
@@ -213,11 +225,13 @@ CUresult sg_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **
 	return launch(config, f, kernelParams, extra);
 }
 
-CUresult sg_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
-                                      unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams)
+CUresult sg_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
+                                      unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
+                                      unsigned int sharedMemBytes, CUstream hStream, void **kernelParams)
 {
 	CUlaunchAttribute attribute;
-	CUlaunchConfig config = {gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, &attribute, 1};
+	CUlaunchConfig config = {gridDimX,  gridDimY,       gridDimZ, blockDimX,  blockDimY,
+	                         blockDimZ, sharedMemBytes, hStream,  &attribute, 1};
 
 	memset(&attribute, 0, sizeof(attribute));
 	attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;

@@ -1,6 +1,6 @@
 /*
- * The entry points of CUDA 2, whose addresses and sizes have 32 bits. Device memory lies above 4 GiB here, so that no such address is live: what takes
- * one is widened and judged like any other; what would have to return one has nothing to return.
+ * The entry points of CUDA 2, whose addresses and sizes have 32 bits. Device memory lies above 4 GiB here, so that no
+ * such address is live: what takes one is widened and judged like any other; what would have to return one has nothing to return.
  */
 #include <string.h>
 
@@ -11,10 +11,12 @@ CUresult sg_cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
 	return dptr == NULL || bytesize == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult sg_cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned int WidthInBytes, unsigned int Height, unsigned int ElementSizeBytes)
+CUresult sg_cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned int WidthInBytes, unsigned int Height,
+                            unsigned int ElementSizeBytes)
 {
 	(void)ElementSizeBytes;
-	return dptr == NULL || pPitch == NULL || WidthInBytes == 0 || Height == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
+	return dptr == NULL || pPitch == NULL || WidthInBytes == 0 || Height == 0 ? CUDA_ERROR_INVALID_VALUE
+	                                                                          : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult sg_cuMemFree(CUdeviceptr_v1 dptr)
@@ -76,24 +78,51 @@ CUresult sg_cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice
 static CUDA_MEMCPY2D widen_2d(const CUDA_MEMCPY2D_v1 *narrow)
 {
 	return (CUDA_MEMCPY2D){
-		.srcXInBytes = narrow->srcXInBytes, .srcY = narrow->srcY, .srcMemoryType = narrow->srcMemoryType, .srcHost = narrow->srcHost,
-		.srcDevice = narrow->srcDevice, .srcArray = narrow->srcArray, .srcPitch = narrow->srcPitch,
-		.dstXInBytes = narrow->dstXInBytes, .dstY = narrow->dstY, .dstMemoryType = narrow->dstMemoryType, .dstHost = narrow->dstHost,
-		.dstDevice = narrow->dstDevice, .dstArray = narrow->dstArray, .dstPitch = narrow->dstPitch,
-		.WidthInBytes = narrow->WidthInBytes, .Height = narrow->Height,
+		.srcXInBytes = narrow->srcXInBytes,
+		.srcY = narrow->srcY,
+		.srcMemoryType = narrow->srcMemoryType,
+		.srcHost = narrow->srcHost,
+		.srcDevice = narrow->srcDevice,
+		.srcArray = narrow->srcArray,
+		.srcPitch = narrow->srcPitch,
+		.dstXInBytes = narrow->dstXInBytes,
+		.dstY = narrow->dstY,
+		.dstMemoryType = narrow->dstMemoryType,
+		.dstHost = narrow->dstHost,
+		.dstDevice = narrow->dstDevice,
+		.dstArray = narrow->dstArray,
+		.dstPitch = narrow->dstPitch,
+		.WidthInBytes = narrow->WidthInBytes,
+		.Height = narrow->Height,
 	};
 }
 
 static CUDA_MEMCPY3D widen_3d(const CUDA_MEMCPY3D_v1 *narrow)
 {
 	return (CUDA_MEMCPY3D){
-		.srcXInBytes = narrow->srcXInBytes, .srcY = narrow->srcY, .srcZ = narrow->srcZ, .srcLOD = narrow->srcLOD,
-		.srcMemoryType = narrow->srcMemoryType, .srcHost = narrow->srcHost, .srcDevice = narrow->srcDevice, .srcArray = narrow->srcArray,
-		.srcPitch = narrow->srcPitch, .srcHeight = narrow->srcHeight,
-		.dstXInBytes = narrow->dstXInBytes, .dstY = narrow->dstY, .dstZ = narrow->dstZ, .dstLOD = narrow->dstLOD,
-		.dstMemoryType = narrow->dstMemoryType, .dstHost = narrow->dstHost, .dstDevice = narrow->dstDevice, .dstArray = narrow->dstArray,
-		.dstPitch = narrow->dstPitch, .dstHeight = narrow->dstHeight,
-		.WidthInBytes = narrow->WidthInBytes, .Height = narrow->Height, .Depth = narrow->Depth,
+		.srcXInBytes = narrow->srcXInBytes,
+		.srcY = narrow->srcY,
+		.srcZ = narrow->srcZ,
+		.srcLOD = narrow->srcLOD,
+		.srcMemoryType = narrow->srcMemoryType,
+		.srcHost = narrow->srcHost,
+		.srcDevice = narrow->srcDevice,
+		.srcArray = narrow->srcArray,
+		.srcPitch = narrow->srcPitch,
+		.srcHeight = narrow->srcHeight,
+		.dstXInBytes = narrow->dstXInBytes,
+		.dstY = narrow->dstY,
+		.dstZ = narrow->dstZ,
+		.dstLOD = narrow->dstLOD,
+		.dstMemoryType = narrow->dstMemoryType,
+		.dstHost = narrow->dstHost,
+		.dstDevice = narrow->dstDevice,
+		.dstArray = narrow->dstArray,
+		.dstPitch = narrow->dstPitch,
+		.dstHeight = narrow->dstHeight,
+		.WidthInBytes = narrow->WidthInBytes,
+		.Height = narrow->Height,
+		.Depth = narrow->Depth,
 	};
 }
 
@@ -149,17 +178,20 @@ CUresult sg_cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigned int 
 	return sg_cuMemsetD32_v2(dstDevice, ui, N);
 }
 
-CUresult sg_cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned char uc, unsigned int Width, unsigned int Height)
+CUresult sg_cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned char uc, unsigned int Width,
+                         unsigned int Height)
 {
 	return sg_cuMemsetD2D8_v2(dstDevice, dstPitch, uc, Width, Height);
 }
 
-CUresult sg_cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned short us, unsigned int Width, unsigned int Height)
+CUresult sg_cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned short us, unsigned int Width,
+                          unsigned int Height)
 {
 	return sg_cuMemsetD2D16_v2(dstDevice, dstPitch, us, Width, Height);
 }
 
-CUresult sg_cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned int ui, unsigned int Width, unsigned int Height)
+CUresult sg_cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned int ui, unsigned int Width,
+                          unsigned int Height)
 {
 	return sg_cuMemsetD2D32_v2(dstDevice, dstPitch, ui, Width, Height);
 }

@@ -105,15 +105,17 @@ static CUresult create(const char *text, size_t bytes, char *log, struct sg_libr
 	return CUDA_SUCCESS;
 }
 
-CUresult sg_cuLibraryLoadData(CUlibrary *ret_library, const void *code, CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
-                              CUlibraryOption *libraryOptions, void **libraryOptionValues, unsigned int numLibraryOptions)
+CUresult sg_cuLibraryLoadData(CUlibrary *ret_library, const void *code, CUjit_option *jitOptions,
+                              void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions,
+                              void **libraryOptionValues, unsigned int numLibraryOptions)
 {
 	char log[LOG_BYTES] = "";
 	struct sg_library *library = NULL;
 	const char *text;
 	size_t bytes;
 
-	if (ret_library == NULL || code == NULL || (numJitOptions > 0 && (jitOptions == NULL || jitOptionsValues == NULL)) ||
+	if (ret_library == NULL || code == NULL ||
+	    (numJitOptions > 0 && (jitOptions == NULL || jitOptionsValues == NULL)) ||
 	    (numLibraryOptions > 0 && (libraryOptions == NULL || libraryOptionValues == NULL)))
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult status = sg_image_text(code, &text, &bytes);
@@ -125,15 +127,17 @@ CUresult sg_cuLibraryLoadData(CUlibrary *ret_library, const void *code, CUjit_op
 	return status;
 }
 
-CUresult sg_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
-                                  CUlibraryOption *libraryOptions, void **libraryOptionValues, unsigned int numLibraryOptions)
+CUresult sg_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions,
+                                  void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions,
+                                  void **libraryOptionValues, unsigned int numLibraryOptions)
 {
 	if (library == NULL || fileName == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	char *text = sg_read_file(fileName);
 	if (text == NULL)
 		return CUDA_ERROR_FILE_NOT_FOUND;
-	CUresult status = sg_cuLibraryLoadData(library, text, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions);
+	CUresult status = sg_cuLibraryLoadData(library, text, jitOptions, jitOptionsValues, numJitOptions,
+	                                       libraryOptions, libraryOptionValues, numLibraryOptions);
 	free(text);
 	return status;
 }
@@ -297,7 +301,8 @@ CUresult sg_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary libra
 	struct sg_module *module;
 	uint64_t address;
 	size_t size;
-	CUresult status = name == NULL || (dptr == NULL && bytes == NULL) ? CUDA_ERROR_INVALID_VALUE : current_module(library, &module);
+	CUresult status = name == NULL || (dptr == NULL && bytes == NULL) ? CUDA_ERROR_INVALID_VALUE
+	                                                                  : current_module(library, &module);
 
 	if (status != CUDA_SUCCESS)
 		return status;

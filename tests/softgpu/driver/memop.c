@@ -41,7 +41,8 @@ static CUresult check_one(const CUstreamBatchMemOpParams *op)
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	/* A write through a read-only mapping is accepted here and faults when it runs: the driver does so. */
-	if (address % width_of(op->operation) != 0 || sg_place_of(address, width_of(op->operation), false) != SG_PLACE_KNOWN)
+	if (address % width_of(op->operation) != 0 ||
+	    sg_place_of(address, width_of(op->operation), false) != SG_PLACE_KNOWN)
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
@@ -76,7 +77,7 @@ static bool satisfied(const CUstreamBatchMemOpParams *op)
 	case CU_STREAM_WAIT_VALUE_AND:
 		return (found & wanted) != 0;
 	case CU_STREAM_WAIT_VALUE_NOR:
-		return (wide ? ~(found | wanted) : (uint32_t)~(found | wanted)) != 0;
+		return (wide ? ~(found | wanted) : (uint32_t) ~(found | wanted)) != 0;
 	default: /* cyclic comparison: the difference is not negative */
 		return wide ? (int64_t)(found - wanted) >= 0 : (int32_t)(uint32_t)(found - wanted) >= 0;
 	}
@@ -122,7 +123,8 @@ CUresult sg_values_run(const CUstreamBatchMemOpParams *list, unsigned count, str
 	return status;
 }
 
-CUresult sg_cuStreamBatchMemOp_v2(CUstream handle, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
+CUresult sg_cuStreamBatchMemOp_v2(CUstream handle, unsigned int count, CUstreamBatchMemOpParams *paramArray,
+                                  unsigned int flags)
 {
 	struct sg_stream *stream;
 	struct sg_op op;
@@ -139,7 +141,8 @@ CUresult sg_cuStreamBatchMemOp_v2(CUstream handle, unsigned int count, CUstreamB
 	return status;
 }
 
-CUresult sg_cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
+CUresult sg_cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
+                               unsigned int flags)
 {
 	return sg_cuStreamBatchMemOp_v2(stream, count, paramArray, flags);
 }

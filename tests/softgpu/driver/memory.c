@@ -88,7 +88,8 @@ void sg_allocation_remove(struct sg_allocation *allocation)
 
 uint64_t sg_device_take(struct sg_context *context, size_t bytes, enum sg_memory_kind kind, bool zero)
 {
-	struct sg_allocation fresh = {.bytes = bytes, .kind = kind, .access = SG_ACCESS_WRITE, .device = context->device, .context = context};
+	struct sg_allocation fresh = {
+		.bytes = bytes, .kind = kind, .access = SG_ACCESS_WRITE, .device = context->device, .context = context};
 
 	if (!sg_heap_take(context->device, bytes, &fresh.address))
 		return 0;
@@ -153,7 +154,8 @@ bool sg_kernel_check(void *data, uint64_t address, size_t bytes, bool write)
 	if (sg_arena_holds(address)) {
 		int device = sg_arena_device(address);
 		return sg_arena_check(address, bytes, write) &&
-		       (device < 0 || device == context->device || (atomic_load_explicit(&context->peers, memory_order_relaxed) & 1u << device) != 0);
+		       (device < 0 || device == context->device ||
+		        (atomic_load_explicit(&context->peers, memory_order_relaxed) & 1u << device) != 0);
 	}
 	sg_lock();
 	bool known = sg_allocation_at(address) != NULL && sg_place_of(address, bytes, write) == SG_PLACE_KNOWN;

@@ -40,7 +40,8 @@ CUresult sg_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int f
 	return take(dptr, bytesize, SG_MEMORY_MANAGED);
 }
 
-CUresult sg_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes)
+CUresult sg_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
+                               unsigned int ElementSizeBytes)
 {
 	size_t pitch, bytes;
 
@@ -127,7 +128,8 @@ CUresult sg_cuMemGetInfo_v2(size_t *bytes_free, size_t *total)
 void sg_host_give(struct sg_allocation *allocation)
 {
 	if (allocation->kind == SG_MEMORY_HOST)
-		munmap((void *)(uintptr_t)allocation->address, (allocation->bytes + HOST_PAGE - 1) & ~(size_t)(HOST_PAGE - 1));
+		munmap((void *)(uintptr_t)allocation->address,
+		       (allocation->bytes + HOST_PAGE - 1) & ~(size_t)(HOST_PAGE - 1));
 	sg_allocation_remove(allocation);
 }
 
@@ -137,14 +139,16 @@ static CUresult add_host(uint64_t address, size_t bytes, enum sg_memory_kind kin
 
 	if (context == NULL)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	struct sg_allocation fresh = {address, bytes, kind, access, context->device, context, flags, 0, false, NULL, NULL, 0};
+	struct sg_allocation fresh = {address, bytes, kind, access, context->device, context, flags, 0,
+	                              false,   NULL,  NULL, 0};
 	return sg_allocation_add(&fresh) != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult sg_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {
 	if (pp == NULL || bytesize == 0 || bytesize > SIZE_MAX / 2 ||
-	    (Flags & ~(unsigned)(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)) != 0)
+	    (Flags &
+	     ~(unsigned)(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	sg_lock();
 	CUresult status = sg_capture_unsafe();
@@ -152,7 +156,8 @@ CUresult sg_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 	if (status == CUDA_SUCCESS) {
 		memory = mmap(NULL, bytesize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		status = memory == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY
-		                              : add_host((uint64_t)(uintptr_t)memory, bytesize, SG_MEMORY_HOST, SG_ACCESS_WRITE, Flags);
+		                              : add_host((uint64_t)(uintptr_t)memory, bytesize, SG_MEMORY_HOST,
+		                                         SG_ACCESS_WRITE, Flags);
 	}
 	sg_unlock();
 	if (status == CUDA_SUCCESS)
@@ -214,7 +219,8 @@ CUresult sg_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 	for (size_t i = 0; i < sg_allocation_count() && status == CUDA_SUCCESS; i++) {
 		const struct sg_allocation *other = sg_allocation_number(i);
 		if (other->address < last && address < other->address + other->bytes)
-			status = other->kind == SG_MEMORY_REGISTERED ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED : CUDA_ERROR_INVALID_VALUE;
+			status = other->kind == SG_MEMORY_REGISTERED ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
+			                                             : CUDA_ERROR_INVALID_VALUE;
 	}
 	if (status == CUDA_SUCCESS)
 		status = add_host(address, bytesize, SG_MEMORY_REGISTERED,
@@ -230,7 +236,8 @@ CUresult sg_cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
 
 CUresult sg_cuMemHostUnregister(void *p)
 {
-	return p == NULL ? CUDA_ERROR_INVALID_VALUE : forget_host(p, SG_MEMORY_REGISTERED, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	return p == NULL ? CUDA_ERROR_INVALID_VALUE
+	                 : forget_host(p, SG_MEMORY_REGISTERED, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 
 CUresult sg_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags)

@@ -40,7 +40,8 @@ void sg_module_free(struct sg_module *module)
 	free(module);
 }
 
-CUresult sg_module_create(struct sg_context *context, const char *text, size_t bytes, char *log, size_t log_bytes, struct sg_module **ret_module)
+CUresult sg_module_create(struct sg_context *context, const char *text, size_t bytes, char *log, size_t log_bytes,
+                          struct sg_module **ret_module)
 {
 	struct sg_module *module = calloc(1, sizeof(*module));
 
@@ -129,7 +130,8 @@ CUresult sg_cuModuleLoadData(CUmodule *module, const void *image)
 	return load(module, image, 0, NULL, NULL);
 }
 
-CUresult sg_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options, void **optionValues)
+CUresult sg_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options,
+                               void **optionValues)
 {
 	return load(module, image, numOptions, options, optionValues);
 }
@@ -251,7 +253,9 @@ CUresult sg_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod
 		return CUDA_ERROR_INVALID_VALUE;
 	sg_lock();
 	struct sg_module *module = module_of(hmod);
-	CUresult status = module == NULL ? CUDA_ERROR_INVALID_HANDLE : ptx_global(module->ptx, name, &address, &size) ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+	CUresult status = module == NULL                                   ? CUDA_ERROR_INVALID_HANDLE
+	                  : ptx_global(module->ptx, name, &address, &size) ? CUDA_SUCCESS
+	                                                                   : CUDA_ERROR_NOT_FOUND;
 	sg_unlock();
 	if (status == CUDA_SUCCESS && dptr != NULL)
 		*dptr = address;

@@ -1,5 +1,6 @@
 /*
- * Code: modules (loaded into a context), libraries (loaded into none; a module of theirs is made for each context that needs one), functions and kernels.
+ * Code: modules (loaded into a context), libraries (loaded into none; a module of theirs is made for each context that
+ * needs one), functions and kernels.
  */
 #ifndef SOFTGPU_MODULE_H
 #define SOFTGPU_MODULE_H
@@ -36,12 +37,14 @@ struct sg_kernel {
 /* Without the lock, each. The PTX text of an image: plain, in a fat binary, in a wrapper of one. */
 CUresult sg_image_text(const void *image, const char **ret_text, size_t *ret_bytes);
 /* Parses and loads; on failure `log` says why. */
-CUresult sg_image_load(const char *text, size_t bytes, const struct ptx_memory *memory, char *log, size_t log_bytes, struct ptx_module **ret_module);
+CUresult sg_image_load(const char *text, size_t bytes, const struct ptx_memory *memory, char *log, size_t log_bytes,
+                       struct ptx_module **ret_module);
 /* The whole file and some zeros behind it, or NULL; the caller frees. */
 char *sg_read_file(const char *path);
 /* Writes a log where the options ask for it. */
 void sg_jit_log(unsigned count, const CUjit_option *options, void **values, const char *error);
-CUresult sg_module_create(struct sg_context *context, const char *text, size_t bytes, char *log, size_t log_bytes, struct sg_module **ret_module);
+CUresult sg_module_create(struct sg_context *context, const char *text, size_t bytes, char *log, size_t log_bytes,
+                          struct sg_module **ret_module);
 /* The function a handle means in a context: a CUfunction itself, or a CUkernel's function there, which is loaded if it has to be. */
 CUresult sg_function_in(CUfunction handle, struct sg_context *context, struct sg_function **ret_function);
 CUresult sg_status_of(enum ptx_status status);

@@ -8,8 +8,16 @@
 
 static CUresult plan_kernel(const CUDA_KERNEL_NODE_PARAMS_v3 *params, struct sg_op *ret_op)
 {
-	CUlaunchConfig config = {params->gridDimX, params->gridDimY, params->gridDimZ, params->blockDimX, params->blockDimY, params->blockDimZ,
-	                         params->sharedMemBytes, NULL, NULL, 0};
+	CUlaunchConfig config = {params->gridDimX,
+	                         params->gridDimY,
+	                         params->gridDimZ,
+	                         params->blockDimX,
+	                         params->blockDimY,
+	                         params->blockDimZ,
+	                         params->sharedMemBytes,
+	                         NULL,
+	                         NULL,
+	                         0};
 	CUfunction asked = params->func != NULL ? params->func : (CUfunction)params->kern;
 	struct sg_function *function;
 
@@ -65,8 +73,9 @@ CUresult sg_node_plan(const CUgraphNodeParams *params, struct sg_op *ret_op)
 		break;
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		ret_op->kind = SG_OP_SET;
-		status = sg_set_plan(params->memset.dst, params->memset.pitch, params->memset.value, params->memset.elementSize, params->memset.width,
-		                     params->memset.height, &ret_op->set);
+		status = sg_set_plan(params->memset.dst, params->memset.pitch, params->memset.value,
+		                     params->memset.elementSize, params->memset.width, params->memset.height,
+		                     &ret_op->set);
 		break;
 	case CU_GRAPH_NODE_TYPE_HOST:
 		ret_op->kind = SG_OP_HOST;

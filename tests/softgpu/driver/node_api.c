@@ -5,7 +5,8 @@
 #include "tests/softgpu/driver/module.h"
 #include "tests/softgpu/driver/node_forms.h"
 
-static CUresult add(CUgraphNode *ret_node, CUgraph handle, const CUgraphNode *needs, size_t count, const CUgraphNodeParams *params)
+static CUresult add(CUgraphNode *ret_node, CUgraph handle, const CUgraphNode *needs, size_t count,
+                    const CUgraphNodeParams *params)
 {
 	struct sg_node *node;
 	struct sg_op op;
@@ -29,8 +30,9 @@ static CUresult add(CUgraphNode *ret_node, CUgraph handle, const CUgraphNode *ne
 	return status;
 }
 
-CUresult sg_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
-                              size_t numDependencies, CUgraphNodeParams *nodeParams)
+CUresult sg_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                              const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                              CUgraphNodeParams *nodeParams)
 {
 	static const CUgraphEdgeData plain;
 
@@ -40,7 +42,8 @@ CUresult sg_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CU
 	return add(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
 }
 
-CUresult sg_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraphNodeParams *nodeParams)
+CUresult sg_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                           size_t numDependencies, CUgraphNodeParams *nodeParams)
 {
 	return add(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
 }
@@ -84,7 +87,8 @@ static CUresult get(CUgraphNode handle, CUgraphNodeType type, CUgraphNodeParams 
 	return status;
 }
 
-CUresult sg_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
+CUresult sg_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                 size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
 	if (nodeParams == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -92,7 +96,8 @@ CUresult sg_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const
 	return add(phGraphNode, hGraph, dependencies, numDependencies, &params);
 }
 
-CUresult sg_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
+CUresult sg_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                    size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
 	if (nodeParams == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -100,7 +105,8 @@ CUresult sg_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, co
 	return add(phGraphNode, hGraph, dependencies, numDependencies, &params);
 }
 
-CUresult sg_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
+CUresult sg_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                 size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
 	if (copyParams == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -109,7 +115,8 @@ CUresult sg_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const
 	return add(phGraphNode, hGraph, dependencies, numDependencies, &params);
 }
 
-CUresult sg_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
+CUresult sg_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                 size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
 	if (memsetParams == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -118,7 +125,8 @@ CUresult sg_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const
 	return add(phGraphNode, hGraph, dependencies, numDependencies, &params);
 }
 
-CUresult sg_cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams)
+CUresult sg_cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                               size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
 	if (nodeParams == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -126,31 +134,36 @@ CUresult sg_cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const C
 	return add(phGraphNode, hGraph, dependencies, numDependencies, &params);
 }
 
-CUresult sg_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph)
+CUresult sg_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                     size_t numDependencies, CUgraph childGraph)
 {
 	CUgraphNodeParams params = of_child(childGraph);
 	return add(phGraphNode, hGraph, dependencies, numDependencies, &params);
 }
 
-CUresult sg_cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies)
+CUresult sg_cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                size_t numDependencies)
 {
 	CUgraphNodeParams params = of_type(CU_GRAPH_NODE_TYPE_EMPTY);
 	return add(phGraphNode, hGraph, dependencies, numDependencies, &params);
 }
 
-CUresult sg_cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
+CUresult sg_cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                      size_t numDependencies, CUevent event)
 {
 	CUgraphNodeParams params = of_event(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
 	return add(phGraphNode, hGraph, dependencies, numDependencies, &params);
 }
 
-CUresult sg_cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
+CUresult sg_cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                    size_t numDependencies, CUevent event)
 {
 	CUgraphNodeParams params = of_event(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
 	return add(phGraphNode, hGraph, dependencies, numDependencies, &params);
 }
 
-CUresult sg_cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+CUresult sg_cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                     size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
 	if (nodeParams == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -271,7 +284,8 @@ CUresult sg_cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph)
 CUresult sg_cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
 {
 	CUgraphNodeParams params;
-	CUresult status = event_out == NULL ? CUDA_ERROR_INVALID_VALUE : get(hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD, &params);
+	CUresult status = event_out == NULL ? CUDA_ERROR_INVALID_VALUE
+	                                    : get(hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD, &params);
 
 	if (status == CUDA_SUCCESS)
 		*event_out = params.eventRecord.event;
@@ -281,7 +295,8 @@ CUresult sg_cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_out
 CUresult sg_cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
 {
 	CUgraphNodeParams params;
-	CUresult status = event_out == NULL ? CUDA_ERROR_INVALID_VALUE : get(hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT, &params);
+	CUresult status = event_out == NULL ? CUDA_ERROR_INVALID_VALUE
+	                                    : get(hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT, &params);
 
 	if (status == CUDA_SUCCESS)
 		*event_out = params.eventWait.event;
@@ -291,7 +306,8 @@ CUresult sg_cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
 CUresult sg_cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out)
 {
 	CUgraphNodeParams params;
-	CUresult status = nodeParams_out == NULL ? CUDA_ERROR_INVALID_VALUE : get(hNode, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, &params);
+	CUresult status = nodeParams_out == NULL ? CUDA_ERROR_INVALID_VALUE
+	                                         : get(hNode, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, &params);
 
 	if (status == CUDA_SUCCESS) {
 		nodeParams_out->ctx = params.memOp.ctx;
@@ -311,7 +327,8 @@ CUresult sg_cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAM
 	if (status == CUDA_SUCCESS) {
 		struct sg_function *function = NULL;
 		if (params.kernel.kern != NULL)
-			status = sg_function_in((CUfunction)params.kernel.kern, (struct sg_context *)params.kernel.ctx, &function);
+			status = sg_function_in((CUfunction)params.kernel.kern, (struct sg_context *)params.kernel.ctx,
+			                        &function);
 		memcpy(nodeParams, &params.kernel, sizeof(*nodeParams));
 		if (function != NULL)
 			nodeParams->func = (CUfunction)function;
@@ -322,8 +339,9 @@ CUresult sg_cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAM
 /* Of a kernel's attributes only the cooperative one means something here; the others are hints, kept by nobody. */
 static bool is_hint(CUkernelNodeAttrID attr)
 {
-	return attr == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW || attr == CU_LAUNCH_ATTRIBUTE_PRIORITY || attr == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN ||
-	       attr == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP || attr == CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+	return attr == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW || attr == CU_LAUNCH_ATTRIBUTE_PRIORITY ||
+	       attr == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN || attr == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP ||
+	       attr == CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
 }
 
 static struct sg_node *kernel_node(CUgraphNode handle)

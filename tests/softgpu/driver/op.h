@@ -1,6 +1,6 @@
 /*
- * An operation: what a stream runs and what a graph's node holds. Every asynchronous call is turned into one, checked when it is made, and run later
- * by a stream's thread, or kept in a graph.
+ * An operation: what a stream runs and what a graph's node holds. Every asynchronous call is turned into one, checked
+ * when it is made, and run later by a stream's thread, or kept in a graph.
  */
 #ifndef SOFTGPU_OP_H
 #define SOFTGPU_OP_H
@@ -36,7 +36,7 @@ struct sg_copy {
 	size_t width, height, depth;
 	size_t to_pitch, to_slice, from_pitch, from_slice;
 	bool to_pageable, from_pageable; /* memory the driver does not know: accessed with care, it may not be there */
-	void *staged;                    /* owned: the bytes of a pageable source, dense, taken when the call was made */
+	void *staged; /* owned: the bytes of a pageable source, dense, taken when the call was made */
 };
 
 struct sg_set {
@@ -73,7 +73,7 @@ struct sg_op {
 		} callback;
 		struct {
 			struct sg_event *event; /* a reference */
-			uint64_t recording;     /* which cuEventRecord this is, so that an overtaken one leaves the event alone */
+			uint64_t recording; /* which cuEventRecord this is, so that an overtaken one leaves the event alone */
 		} record, wait;
 		struct {
 			CUstreamBatchMemOpParams *list; /* owned */
@@ -112,10 +112,11 @@ CUresult sg_copy_plan(const CUDA_MEMCPY3D *asked, struct sg_copy *ret_copy);
 /* Takes the bytes of a pageable source now, as the driver does for asynchronous copies. False when they cannot be read. */
 bool sg_copy_stage(struct sg_copy *copy);
 /* set.c: the same for a set. */
-CUresult sg_set_plan(uint64_t to, size_t pitch, unsigned value, unsigned element, size_t width, size_t height, struct sg_set *ret_set);
+CUresult sg_set_plan(uint64_t to, size_t pitch, unsigned value, unsigned element, size_t width, size_t height,
+                     struct sg_set *ret_set);
 /* launch.c: the same for a launch of a function that sg_function_in found; what it returns in ret_launch is owned by the caller. */
-CUresult sg_launch_plan(const CUlaunchConfig *config, CUfunction asked, struct sg_function *function, void **parameters, void **extra,
-                        struct sg_launch *ret_launch);
+CUresult sg_launch_plan(const CUlaunchConfig *config, CUfunction asked, struct sg_function *function, void **parameters,
+                        void **extra, struct sg_launch *ret_launch);
 /* The interpreter's function of a launch. */
 const struct ptx_function *sg_launch_ptx(const struct sg_launch *launch);
 /* memop.c: checks a batch; the list is copied. */

@@ -8,7 +8,8 @@
 /* A known pointer's attribute; INVALID_VALUE where the attribute means nothing for this kind of memory. */
 static CUresult answer(const struct sg_allocation *memory, CUpointer_attribute attribute, uint64_t pointer, void *data)
 {
-	bool host = memory->kind >= SG_MEMORY_HOST, mapping = memory->kind == SG_MEMORY_MAPPING, managed = memory->kind == SG_MEMORY_MANAGED;
+	bool host = memory->kind >= SG_MEMORY_HOST, mapping = memory->kind == SG_MEMORY_MAPPING,
+	     managed = memory->kind == SG_MEMORY_MANAGED;
 
 	switch ((int)attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -113,7 +114,8 @@ CUresult sg_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUd
 }
 
 /* Unlike the single question this one succeeds for pointers it does not know. */
-CUresult sg_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
+CUresult sg_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data,
+                                   CUdeviceptr ptr)
 {
 	if (numAttributes == 0 || attributes == NULL || data == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -153,7 +155,8 @@ static CUresult hint(CUdeviceptr address, size_t count)
 {
 	sg_lock();
 	const struct sg_allocation *memory = sg_allocation_at(address);
-	bool good = count > 0 && memory != NULL && memory->kind == SG_MEMORY_MANAGED && sg_place_of(address, count, false) == SG_PLACE_KNOWN;
+	bool good = count > 0 && memory != NULL && memory->kind == SG_MEMORY_MANAGED &&
+	            sg_place_of(address, count, false) == SG_PLACE_KNOWN;
 	sg_unlock();
 	return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -171,7 +174,8 @@ CUresult sg_cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, C
 	return sg_cuMemAdvise_v2(devPtr, count, advice, (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, device});
 }
 
-CUresult sg_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream)
+CUresult sg_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags,
+                                  CUstream hStream)
 {
 	struct sg_op op = {.kind = SG_OP_EMPTY};
 	struct sg_stream *stream;
@@ -190,5 +194,6 @@ CUresult sg_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocatio
 
 CUresult sg_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
 {
-	return sg_cuMemPrefetchAsync_v2(devPtr, count, (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, dstDevice}, 0, hStream);
+	return sg_cuMemPrefetchAsync_v2(devPtr, count, (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, dstDevice}, 0,
+	                                hStream);
 }

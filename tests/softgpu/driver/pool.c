@@ -1,9 +1,11 @@
 /*
- * A pool keeps the blocks that were given back to it, newest first, and hands out the newest of the right size: so the same address comes again, as
- * from the driver. A block that goes back in stream order can be had at once by a later allocation; if that is of another stream, the stream is made to
- * wait for the giving back (the driver's "internal dependencies").
+ * A pool keeps the blocks that were given back to it, newest first, and hands out the newest of the right size: so the
+ * same address comes again, as from the driver. A block that goes back in stream order can be had at once by a later
+ * allocation; if that is of another stream, the stream is made to wait for the giving back (the driver's "internal
+ * dependencies").
  *
- * Kept blocks stay accessible to kernels, as pool memory does on a real device until it is trimmed; API calls no longer find them.
+ * Kept blocks stay accessible to kernels, as pool memory does on a real device until it is trimmed; API calls no longer
+ * find them.
  */
 #include "tests/softgpu/driver/pool.h"
 
@@ -16,7 +18,7 @@
 
 struct block {
 	uint64_t address;
-	size_t bytes;                /* room, a multiple of SG_GRANULE */
+	size_t bytes; /* room, a multiple of SG_GRANULE */
 	struct sg_point given_back;
 	struct block *next;
 };
@@ -95,7 +97,8 @@ static void trim(struct sg_pool *pool, uint64_t keep)
 
 static CUresult allocate(struct sg_pool *pool, size_t bytes, struct sg_stream *stream, uint64_t *ret_address)
 {
-	struct sg_allocation fresh = {.bytes = bytes, .kind = SG_MEMORY_POOL, .access = SG_ACCESS_WRITE, .device = pool->device, .pool = pool};
+	struct sg_allocation fresh = {
+		.bytes = bytes, .kind = SG_MEMORY_POOL, .access = SG_ACCESS_WRITE, .device = pool->device, .pool = pool};
 	size_t room = room_for(bytes);
 	struct block **link = &pool->kept;
 
@@ -218,7 +221,9 @@ CUresult sg_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 		} else if (status == CUDA_SUCCESS) {
 			/* cuMemAlloc memory: its heap has no idea of streams. */
 			sg_stream_drain(stream);
-			sg_device_give(allocation);
+			allocation = sg_allocation_of(dptr); /* somebody may have freed it while this waited */
+			if (allocation != NULL && allocation->kind == SG_MEMORY_DEVICE)
+				sg_device_give(allocation);
 		}
 	}
 	sg_unlock();
@@ -229,7 +234,8 @@ CUresult sg_cuMemPoolCreate(CUmemoryPool *ret_pool, const CUmemPoolProps *poolPr
 {
 	if (ret_pool == NULL || poolProps == NULL || poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE || (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE))
+	if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+	    (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!sg_is_device(poolProps->location.id))
 		return CUDA_ERROR_INVALID_DEVICE;
@@ -286,7 +292,8 @@ CUresult sg_cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attr,
 	struct sg_pool *pool = pool_of(handle);
 	if (pool == NULL || value == NULL)
 		status = CUDA_ERROR_INVALID_VALUE;
-	else if (attr >= CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES && attr <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES)
+	else if (attr >= CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES &&
+	         attr <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES)
 		pool->reuse[attr - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES] = *(const int *)value != 0;
 	else if (attr == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
 		pool->threshold = *(const cuuint64_t *)value;
@@ -308,7 +315,8 @@ CUresult sg_cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attr,
 	struct sg_pool *pool = pool_of(handle);
 	if (pool == NULL || value == NULL)
 		status = CUDA_ERROR_INVALID_VALUE;
-	else if (attr >= CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES && attr <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES)
+	else if (attr >= CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES &&
+	         attr <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES)
 		*(int *)value = pool->reuse[attr - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES];
 	else if (attr == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
 		*(cuuint64_t *)value = pool->threshold;
@@ -351,8 +359,10 @@ CUresult sg_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool handle, CU
 
 	sg_lock();
 	struct sg_pool *pool = pool_of(handle);
-	if (flags != NULL && pool != NULL && location != NULL && location->type == CU_MEM_LOCATION_TYPE_DEVICE && sg_is_device(location->id)) {
-		*flags = location->id == pool->device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	if (flags != NULL && pool != NULL && location != NULL && location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
+	    sg_is_device(location->id)) {
+		*flags = location->id == pool->device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+		                                      : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 		status = CUDA_SUCCESS;
 	}
 	sg_unlock();

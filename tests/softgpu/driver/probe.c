@@ -133,7 +133,8 @@ void sg_probe_wrote(uint64_t address, size_t bytes)
 		writes[writes_count++] = (struct softgpu_write){address, bytes};
 	} else {
 		size_t capacity = writes_capacity == 0 ? 1024 : writes_capacity * 2;
-		struct softgpu_write *bigger = capacity <= WRITES_MAX ? realloc(writes, capacity * sizeof(*writes)) : NULL;
+		struct softgpu_write *bigger = capacity <= WRITES_MAX ? realloc(writes, capacity * sizeof(*writes))
+		                                                      : NULL;
 		if (bigger == NULL) {
 			writes_lost++;
 		} else {

@@ -97,7 +97,8 @@ bool sg_ranges_take_at(struct sg_ranges *ranges, uint64_t at, uint64_t bytes)
 {
 	size_t i = find(ranges, at);
 
-	if (bytes == 0 || i == ranges->count || ranges->free[i].at > at || ranges->free[i].at + ranges->free[i].bytes - at < bytes)
+	if (bytes == 0 || i == ranges->count || ranges->free[i].at > at ||
+	    ranges->free[i].at + ranges->free[i].bytes - at < bytes)
 		return false;
 	return cut(ranges, i, at, bytes);
 }

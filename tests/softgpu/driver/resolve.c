@@ -69,7 +69,8 @@ CUresult sg_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
 	const struct sg_symbol *found = NULL;
 	bool known = false;
 
-	if (symbol == NULL || pfn == NULL || flags > CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM || cudaVersion > SG_DRIVER_VERSION)
+	if (symbol == NULL || pfn == NULL || flags > CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM ||
+	    cudaVersion > SG_DRIVER_VERSION)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_once(&once, sort);
 	if (flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)

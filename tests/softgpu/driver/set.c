@@ -7,7 +7,8 @@
 #include "tests/softgpu/driver/probe.h"
 #include "tests/softgpu/driver/stream.h"
 
-CUresult sg_set_plan(uint64_t to, size_t pitch, unsigned value, unsigned element, size_t width, size_t height, struct sg_set *ret_set)
+CUresult sg_set_plan(uint64_t to, size_t pitch, unsigned value, unsigned element, size_t width, size_t height,
+                     struct sg_set *ret_set)
 {
 	size_t row, reach;
 
@@ -16,9 +17,9 @@ CUresult sg_set_plan(uint64_t to, size_t pitch, unsigned value, unsigned element
 	*ret_set = (struct sg_set){.to = to, .pitch = pitch, .value = value, .element = element};
 	if (width == 0 || height == 0)
 		return CUDA_SUCCESS;
-	if (__builtin_mul_overflow(width, element, &row) || (height > 1 && pitch < row) || to % element != 0 || (height > 1 && pitch % element != 0) ||
-	    __builtin_mul_overflow(height - 1, pitch, &reach) || __builtin_add_overflow(reach, row, &reach) ||
-	    sg_place_of(to, reach, true) != SG_PLACE_KNOWN)
+	if (__builtin_mul_overflow(width, element, &row) || (height > 1 && pitch < row) || to % element != 0 ||
+	    (height > 1 && pitch % element != 0) || __builtin_mul_overflow(height - 1, pitch, &reach) ||
+	    __builtin_add_overflow(reach, row, &reach) || sg_place_of(to, reach, true) != SG_PLACE_KNOWN)
 		return CUDA_ERROR_INVALID_VALUE;
 	ret_set->width = width;
 	ret_set->height = height;
@@ -44,7 +45,8 @@ CUresult sg_set_run(const struct sg_set *set)
 	return CUDA_SUCCESS;
 }
 
-static CUresult set_now(uint64_t to, size_t pitch, unsigned value, unsigned element, size_t width, size_t height, CUstream handle, bool wait)
+static CUresult set_now(uint64_t to, size_t pitch, unsigned value, unsigned element, size_t width, size_t height,
+                        CUstream handle, bool wait)
 {
 	struct sg_op op = {.kind = SG_OP_SET};
 	struct sg_stream *stream;
@@ -106,17 +108,20 @@ CUresult sg_cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, C
 	return set_now(dstDevice, 0, ui, 4, N, 1, hStream, false);
 }
 
-CUresult sg_cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream)
+CUresult sg_cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height,
+                              CUstream hStream)
 {
 	return set_now(dstDevice, dstPitch, uc, 1, Width, Height, hStream, false);
 }
 
-CUresult sg_cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream)
+CUresult sg_cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height,
+                               CUstream hStream)
 {
 	return set_now(dstDevice, dstPitch, us, 2, Width, Height, hStream, false);
 }
 
-CUresult sg_cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream)
+CUresult sg_cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height,
+                               CUstream hStream)
 {
 	return set_now(dstDevice, dstPitch, ui, 4, Width, Height, hStream, false);
 }

@@ -130,7 +130,7 @@ static void *work_off(void *argument)
 	sg_lock();
 	for (;;) {
 		struct sg_work *work = stream->first;
-		if (work == NULL && stream->closing)
+		if (work == NULL && stream->closing && stream->timeline->completed == stream->timeline->submitted)
 			break;
 		if (work == NULL || stream->timeline->completed + 1 != work->ticket || !all_reached(&work->waits)) {
 			sg_wait_changed();
@@ -172,9 +172,11 @@ static bool add_legacy_waits(struct sg_stream *stream, struct sg_points *waits)
 	struct sg_stream *legacy = stream->context->legacy;
 
 	if (stream != legacy)
-		return (stream->flags & CU_STREAM_NON_BLOCKING) != 0 || legacy == NULL || sg_points_add(waits, sg_point_of(legacy));
+		return (stream->flags & CU_STREAM_NON_BLOCKING) != 0 || legacy == NULL ||
+		       sg_points_add(waits, sg_point_of(legacy));
 	for (struct sg_stream *other = stream->context->streams; other != NULL; other = other->next)
-		if (other != legacy && !(other->flags & CU_STREAM_NON_BLOCKING) && !sg_points_add(waits, sg_point_of(other)))
+		if (other != legacy && !(other->flags & CU_STREAM_NON_BLOCKING) &&
+		    !sg_points_add(waits, sg_point_of(other)))
 			return false;
 	return true;
 }
@@ -184,6 +186,9 @@ static CUresult run_here(struct sg_stream *stream, struct sg_work *work)
 	work->ticket = ++stream->timeline->submitted;
 	CUresult status = run(stream, &work->op);
 	complete(stream, work, status);
+	/* Destroyed meanwhile: with no thread of its own, the stream was left for this one to finish. */
+	if (stream->closing && !stream->started)
+		finish(stream);
 	return status;
 }
 
@@ -208,7 +213,8 @@ CUresult sg_submit(struct sg_stream *stream, struct sg_op *op, bool wait)
 	work->waits = stream->waits;
 	stream->waits = (struct sg_points){0};
 	bool ready = add_legacy_waits(stream, &work->waits);
-	if (ready && wait && stream->first == NULL && stream->timeline->completed == stream->timeline->submitted && all_reached(&work->waits)) {
+	if (ready && wait && stream->first == NULL && stream->timeline->completed == stream->timeline->submitted &&
+	    all_reached(&work->waits)) {
 		status = run_here(stream, work);
 		free(work);
 		return status;
@@ -264,7 +270,7 @@ void sg_stream_close(struct sg_stream *stream)
 	stream->closing = true;
 	if (stream->started)
 		sg_changed();
-	else
+	else if (stream->timeline->completed == stream->timeline->submitted)
 		finish(stream);
 }
 

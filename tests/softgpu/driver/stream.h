@@ -1,6 +1,7 @@
 /*
- * Streams: a queue of operations and a thread each, started with the first operation. Order comes from points on timelines: an operation waits for the
- * one before it in its stream and for the points of other streams it was given (events, the rules of the legacy default stream).
+ * Streams: a queue of operations and a thread each, started with the first operation. Order comes from points on
+ * timelines: an operation waits for the one before it in its stream and for the points of other streams it was given
+ * (events, the rules of the legacy default stream).
  */
 #ifndef SOFTGPU_STREAM_H
 #define SOFTGPU_STREAM_H
@@ -67,8 +68,9 @@ void sg_stream_close(struct sg_stream *stream);
 void sg_stream_drain(struct sg_stream *stream);
 
 /*
- * The way into a stream: captures the operation into the stream's graph, or queues it. Takes over what the operation owns, also on failure.
- * With `wait` it returns when the operation has run, with its status; a capturing stream then refuses.
+ * The way into a stream: captures the operation into the stream's graph, or queues it. Takes over what the operation
+ * owns, also on failure. With `wait` it returns when the operation has run, with its status; a capturing stream then
+ * refuses.
  */
 CUresult sg_submit(struct sg_stream *stream, struct sg_op *op, bool wait);
 

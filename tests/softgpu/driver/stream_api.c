@@ -156,8 +156,10 @@ CUresult sg_cuStreamQuery(CUstream hStream)
 		status = sg_capture_refuse(stream);
 	if (status == CUDA_SUCCESS) {
 		bool done = stream->timeline->completed == stream->timeline->submitted;
-		for (struct sg_stream *other = stream->context->streams; stream == stream->context->legacy && other != NULL; other = other->next)
-			if (!(other->flags & CU_STREAM_NON_BLOCKING) && other->timeline->completed != other->timeline->submitted)
+		for (struct sg_stream *other = stream->context->streams;
+		     stream == stream->context->legacy && other != NULL; other = other->next)
+			if (!(other->flags & CU_STREAM_NON_BLOCKING) &&
+			    other->timeline->completed != other->timeline->submitted)
 				done = false;
 		status = atomic_load(&stream->context->sticky);
 		if (status == CUDA_SUCCESS && !done)

@@ -51,9 +51,11 @@ bool sg_user_objects_clone(const struct sg_user_reference *references, struct sg
 	return true;
 }
 
-CUresult sg_cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy, unsigned int initialRefcount, unsigned int flags)
+CUresult sg_cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy, unsigned int initialRefcount,
+                               unsigned int flags)
 {
-	if (object_out == NULL || destroy == NULL || initialRefcount == 0 || initialRefcount > INT32_MAX || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
+	if (object_out == NULL || destroy == NULL || initialRefcount == 0 || initialRefcount > INT32_MAX ||
+	    flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct sg_user_object *object = malloc(sizeof(*object));
 	if (object == NULL)
@@ -131,7 +133,8 @@ CUresult sg_cuGraphReleaseUserObject(CUgraph handle, CUuserObject object_handle,
 	sg_lock();
 	struct sg_graph *graph = sg_graph_of(handle);
 	struct sg_user_object *object = object_of(object_handle);
-	for (struct sg_user_reference **link = graph != NULL ? &graph->user_references : NULL; link != NULL && *link != NULL; link = &(*link)->next) {
+	for (struct sg_user_reference **link = graph != NULL ? &graph->user_references : NULL;
+	     link != NULL && *link != NULL; link = &(*link)->next) {
 		struct sg_user_reference *reference = *link;
 		if (object == NULL || reference->object != object || count == 0 || count > reference->count)
 			continue;

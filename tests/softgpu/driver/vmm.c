@@ -39,23 +39,28 @@ static void drop_if_unused(struct sg_physical *physical)
 
 static CUresult check_prop(const CUmemAllocationProp *prop)
 {
-	if (prop == NULL || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+	if (prop == NULL || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
+	    prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!sg_is_device(prop->location.id))
 		return CUDA_ERROR_INVALID_DEVICE;
 	return CUDA_SUCCESS;
 }
 
-CUresult sg_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags option)
+CUresult sg_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
+                                          CUmemAllocationGranularity_flags option)
 {
-	CUresult status = granularity == NULL || (unsigned)option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED ? CUDA_ERROR_INVALID_VALUE : check_prop(prop);
+	CUresult status = granularity == NULL || (unsigned)option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED
+	                          ? CUDA_ERROR_INVALID_VALUE
+	                          : check_prop(prop);
 
 	if (status == CUDA_SUCCESS)
 		*granularity = SG_PAGE;
 	return status;
 }
 
-CUresult sg_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags)
+CUresult sg_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
+                                unsigned long long flags)
 {
 	uint64_t address;
 
@@ -115,9 +120,11 @@ CUresult sg_cuMemAddressFree(CUdeviceptr ptr, size_t size)
 	return status;
 }
 
-CUresult sg_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags)
+CUresult sg_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
+                        unsigned long long flags)
 {
-	CUresult status = handle == NULL || size == 0 || size % SG_PAGE != 0 || flags != 0 ? CUDA_ERROR_INVALID_VALUE : check_prop(prop);
+	CUresult status = handle == NULL || size == 0 || size % SG_PAGE != 0 || flags != 0 ? CUDA_ERROR_INVALID_VALUE
+	                                                                                   : check_prop(prop);
 
 	if (status != CUDA_SUCCESS)
 		return status;
@@ -164,22 +171,29 @@ CUresult sg_cuMemRelease(CUmemGenericAllocationHandle handle)
 static bool reserved(uint64_t address, size_t bytes)
 {
 	for (struct reservation *place = reservations; place != NULL; place = place->next)
-		if (address >= place->address && address - place->address <= place->bytes && bytes <= place->bytes - (size_t)(address - place->address))
+		if (address >= place->address && address - place->address <= place->bytes &&
+		    bytes <= place->bytes - (size_t)(address - place->address))
 			return true;
 	return false;
 }
 
-CUresult sg_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags)
+CUresult sg_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                     unsigned long long flags)
 {
 	CUresult status = CUDA_ERROR_INVALID_VALUE;
 
 	sg_lock();
 	struct sg_physical *physical = physical_of(handle);
 	/* The driver wants offset 0 and the whole of the memory or a multiple of its granularity. */
-	if (physical != NULL && physical->handles > 0 && flags == 0 && offset == 0 && size > 0 && size % SG_PAGE == 0 && ptr % SG_PAGE == 0 &&
-	    size <= physical->bytes && reserved(ptr, size) && !has_mappings(ptr, size)) {
-		struct sg_allocation fresh = {.address = ptr, .bytes = size, .kind = SG_MEMORY_MAPPING, .access = SG_ACCESS_NONE,
-		                              .device = physical->prop.location.id, .physical = physical, .physical_offset = offset};
+	if (physical != NULL && physical->handles > 0 && flags == 0 && offset == 0 && size > 0 && size % SG_PAGE == 0 &&
+	    ptr % SG_PAGE == 0 && size <= physical->bytes && reserved(ptr, size) && !has_mappings(ptr, size)) {
+		struct sg_allocation fresh = {.address = ptr,
+		                              .bytes = size,
+		                              .kind = SG_MEMORY_MAPPING,
+		                              .access = SG_ACCESS_NONE,
+		                              .device = physical->prop.location.id,
+		                              .physical = physical,
+		                              .physical_offset = offset};
 		status = CUDA_ERROR_OUT_OF_MEMORY;
 		if (sg_arena_map(ptr, size, physical->offset + offset)) {
 			if (sg_allocation_add(&fresh) != NULL) {
@@ -195,13 +209,15 @@ CUresult sg_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAl
 }
 
 /* The range must consist of whole mappings. Calls `act` for each when it does. */
-static bool for_whole_mappings(uint64_t address, size_t bytes, bool (*act)(struct sg_allocation *mapping, int access), int access)
+static bool for_whole_mappings(uint64_t address, size_t bytes, bool (*act)(struct sg_allocation *mapping, int access),
+                               int access)
 {
 	uint64_t at = address;
 
 	while (at - address < bytes) {
 		struct sg_allocation *mapping = sg_allocation_of(at);
-		if (mapping == NULL || mapping->kind != SG_MEMORY_MAPPING || mapping->bytes > bytes - (size_t)(at - address))
+		if (mapping == NULL || mapping->kind != SG_MEMORY_MAPPING ||
+		    mapping->bytes > bytes - (size_t)(at - address))
 			return false;
 		at += mapping->bytes;
 	}
@@ -272,7 +288,8 @@ CUresult sg_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *locat
 {
 	CUresult status = CUDA_ERROR_INVALID_VALUE;
 
-	if (flags == NULL || location == NULL || location->type != CU_MEM_LOCATION_TYPE_DEVICE || !sg_is_device(location->id))
+	if (flags == NULL || location == NULL || location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
+	    !sg_is_device(location->id))
 		return status;
 	sg_lock();
 	const struct sg_allocation *mapping = sg_allocation_at(ptr);

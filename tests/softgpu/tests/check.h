@@ -1,6 +1,6 @@
 /*
- * A test program is a list of functions. Each CHECK that fails says where and what was wrong and counts; the program's status says whether any did.
- * Plain programs, so that they run under ThreadSanitizer too.
+ * A test program is a list of functions. Each CHECK that fails says where and what was wrong and counts; the program's
+ * status says whether any did. Plain programs, so that they run under ThreadSanitizer too.
  */
 #ifndef SOFTGPU_CHECK_H
 #define SOFTGPU_CHECK_H
@@ -35,7 +35,8 @@ static inline void check_status(CUresult got, CUresult wanted, const char *file,
 	failures++;
 	cuGetErrorName(got, &name);
 	cuGetErrorName(wanted, &wanted_name);
-	fprintf(stderr, "%s:%d: %s: %s (%d) instead of %s (%d)\n", file, line, call, name, (int)got, wanted_name, (int)wanted);
+	fprintf(stderr, "%s:%d: %s: %s (%d) instead of %s (%d)\n", file, line, call, name, (int)got, wanted_name,
+	        (int)wanted);
 }
 
 #define CHECK(condition) check_true((condition), __FILE__, __LINE__, #condition)
@@ -83,12 +84,15 @@ static inline int run_tests(const struct test *tests, size_t count, int argc, ch
 	return failures != 0 || checks == 0;
 }
 
-#define MAIN(...) \
-	int main(int argc, char **argv) \
-	{ \
-		static const struct test tests[] = {__VA_ARGS__}; \
-		return run_tests(tests, sizeof(tests) / sizeof(*tests), argc, argv); \
+#define MAIN(...)                                                                                                      \
+	int main(int argc, char **argv)                                                                                \
+	{                                                                                                              \
+		static const struct test tests[] = {__VA_ARGS__};                                                      \
+		return run_tests(tests, sizeof(tests) / sizeof(*tests), argc, argv);                                   \
 	}
-#define T(function) {#function, function}
+#define T(function)                                                                                                    \
+	{                                                                                                              \
+#function, function                                                                                    \
+	}
 
 #endif

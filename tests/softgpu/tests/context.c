@@ -178,8 +178,8 @@ static void after_fork(void)
 	OK(cuMemAlloc(&memory, 4096));
 	pid_t child = fork();
 	if (child == 0) {
-		bool good = cuMemsetD8(memory, 1, 16) == CUDA_ERROR_NOT_INITIALIZED && cuInit(0) == CUDA_ERROR_NOT_INITIALIZED &&
-		            cuMemFree(memory) == CUDA_ERROR_NOT_INITIALIZED;
+		bool good = cuMemsetD8(memory, 1, 16) == CUDA_ERROR_NOT_INITIALIZED &&
+		            cuInit(0) == CUDA_ERROR_NOT_INITIALIZED && cuMemFree(memory) == CUDA_ERROR_NOT_INITIALIZED;
 		_exit(good ? 0 : 1);
 	}
 	CHECK(waitpid(child, &status, 0) == child && status == 0);
@@ -221,4 +221,5 @@ static void errors(void)
 	STATUS(CUDA_ERROR_INVALID_VALUE, cuGetErrorString(CUDA_SUCCESS, NULL));
 }
 
-MAIN(T(before_init), T(devices), T(primary), T(stack), T(destroying_frees), T(limits_and_flags), T(peers), T(after_fork), T(current_is_per_thread), T(errors))
+MAIN(T(before_init), T(devices), T(primary), T(stack), T(destroying_frees), T(limits_and_flags), T(peers),
+     T(after_fork), T(current_is_per_thread), T(errors))

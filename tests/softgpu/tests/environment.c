@@ -1,4 +1,5 @@
-/* The environment variables. Run with SOFTGPU_DEVICES=3 SOFTGPU_MEMORY=67108864 SOFTGPU_DELAY_US=2000 SOFTGPU_FAIL=cuMemAlloc_v2:2,cuMemFree_v2:1:700 */
+/* The environment variables. Run with SOFTGPU_DEVICES=3 SOFTGPU_MEMORY=67108864 SOFTGPU_DELAY_US=2000
+ * SOFTGPU_FAIL=cuMemAlloc_v2:2,cuMemFree_v2:1:700 */
 #include <time.h>
 
 #include "tests/softgpu/tests/check.h"

@@ -51,7 +51,13 @@ static void built_by_hand(void)
 	OK(cuGraphCreate(&graph, 0));
 	OK(cuGraphAddMemsetNode(&set, graph, NULL, 0, &set_params, NULL));
 	void *parameters[] = {&b, &a, &n};
-	CUDA_KERNEL_NODE_PARAMS params = {.func = add, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32, .blockDimY = 1, .blockDimZ = 1,
+	CUDA_KERNEL_NODE_PARAMS params = {.func = add,
+	                                  .gridDimX = 1,
+	                                  .gridDimY = 1,
+	                                  .gridDimZ = 1,
+	                                  .blockDimX = 32,
+	                                  .blockDimY = 1,
+	                                  .blockDimZ = 1,
 	                                  .kernelParams = parameters};
 	OK(cuGraphAddKernelNode(&kernel, graph, &set, 1, &params));
 	memset(&copy_params, 0, sizeof(copy_params));
@@ -76,7 +82,8 @@ static void built_by_hand(void)
 	OK(cuGraphNodeGetType(copy, &type));
 	CHECK(type == CU_GRAPH_NODE_TYPE_MEMCPY);
 	OK(cuGraphKernelNodeGetParams(kernel, &got));
-	CHECK(got.func == add && got.blockDimX == 32 && *(CUdeviceptr *)got.kernelParams[0] == b && *(unsigned *)got.kernelParams[2] == 16);
+	CHECK(got.func == add && got.blockDimX == 32 && *(CUdeviceptr *)got.kernelParams[0] == b &&
+	      *(unsigned *)got.kernelParams[2] == 16);
 	OK(cuGraphMemsetNodeGetParams(set, &set_got));
 	CHECK(set_got.dst == a && set_got.value == 5 && set_got.width == 16);
 	OK(cuGraphMemcpyNodeGetParams(copy, &copy_got));
@@ -345,8 +352,15 @@ static void after_the_fact(void)
 	OK(cuLibraryLoadData(&library, kernels_ptx, NULL, NULL, 0, NULL, NULL, 0));
 	OK(cuLibraryGetKernel(&kernel, library, "fill"));
 	void *parameters[] = {&a, &value, &n};
-	CUDA_KERNEL_NODE_PARAMS params = {.kern = kernel, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32, .blockDimY = 1, .blockDimZ = 1,
-	                                  .kernelParams = parameters}, got;
+	CUDA_KERNEL_NODE_PARAMS params = {.kern = kernel,
+	                                  .gridDimX = 1,
+	                                  .gridDimY = 1,
+	                                  .gridDimZ = 1,
+	                                  .blockDimX = 32,
+	                                  .blockDimY = 1,
+	                                  .blockDimZ = 1,
+	                                  .kernelParams = parameters},
+				got;
 	OK(cuGraphCreate(&graph, 0));
 	OK(cuGraphAddKernelNode(&node, graph, NULL, 0, &params));
 	OK(cuGraphKernelNodeGetParams(node, &got));
@@ -390,4 +404,5 @@ static void user_objects(void)
 	leave(0);
 }
 
-MAIN(T(user_objects), T(built_by_hand), T(capture), T(capture_rules), T(capture_to_graph), T(children_clones_updates), T(bad_input), T(after_the_fact))
+MAIN(T(user_objects), T(built_by_hand), T(capture), T(capture_rules), T(capture_to_graph), T(children_clones_updates),
+     T(bad_input), T(after_the_fact))

@@ -3,8 +3,9 @@
 #define SOFTGPU_KERNELS_H
 
 /*
- * fill(out, value, n): out[i] = value for i < n. add(out, in, n): out[i] += in[i]. by_value(struct {uint64 out; uint32 pad, value}): *out = value.
- * bump(): counter += 1, one thread. trap(): faults. `table` is a .global of 64 bytes, `counter` one of 4.
+ * fill(out, value, n): out[i] = value for i < n. add(out, in, n): out[i] += in[i]. by_value(struct {uint64 out; uint32
+ * pad, value}): *out = value. bump(): counter += 1, one thread. trap(): faults. `table` is a .global of 64 bytes,
+ * `counter` one of 4.
  */
 static const char kernels_ptx[] =
 	".version 7.0\n.target sm_70\n.address_size 64\n"

@@ -33,7 +33,8 @@ static void launching(void)
 		unsigned value, n;
 	} block = {a, 43, 10};
 	size_t bytes = sizeof(block);
-	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &block, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &block, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+	                 CU_LAUNCH_PARAM_END};
 	OK(cuLaunchKernel(fill, 4, 1, 1, 32, 1, 1, 0, NULL, NULL, extra));
 	OK(cuMemcpyDtoH(back, a, sizeof(back)));
 	CHECK(back[9] == 43 && back[10] == 42);
@@ -47,13 +48,16 @@ static void launching(void)
 	STATUS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel(fill, 1, 1, 1, 32, 33, 1, 0, NULL, parameters, NULL));
 	STATUS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel(fill, 1, 1, 1, 32, 1, 1, 1 << 20, NULL, parameters, NULL));
 	STATUS(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel(NULL, 1, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL));
-	STATUS(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel((CUfunction)module, 1, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL));
-	STATUS(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel(fill, 1, 1, 1, 32, 1, 1, 0, (CUstream)(uintptr_t)0x99, parameters, NULL));
+	STATUS(CUDA_ERROR_INVALID_HANDLE,
+	       cuLaunchKernel((CUfunction)module, 1, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL));
+	STATUS(CUDA_ERROR_INVALID_HANDLE,
+	       cuLaunchKernel(fill, 1, 1, 1, 32, 1, 1, 0, (CUstream)(uintptr_t)0x99, parameters, NULL));
 	CUlaunchConfig config = {1, 1, 1, 32, 1, 1, 0, NULL, NULL, 0};
 	value = 7;
 	OK(cuLaunchKernelEx(&config, fill, parameters, NULL));
 	OK(cuLaunchCooperativeKernel(fill, 1, 1, 1, 32, 1, 1, 0, NULL, parameters));
-	STATUS(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, cuLaunchCooperativeKernel(fill, 1 << 20, 1, 1, 1024, 1, 1, 0, NULL, parameters));
+	STATUS(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+	       cuLaunchCooperativeKernel(fill, 1 << 20, 1, 1, 1024, 1, 1, 0, NULL, parameters));
 	OK(cuMemcpyDtoH(back, a, sizeof(back)));
 	CHECK(back[31] == 7 && back[32] == 42);
 	/* A struct by value. */
@@ -123,7 +127,8 @@ static void functions(void)
 	OK(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, fill));
 	CHECK(value == 1024);
 	OK(cuFuncSetAttribute(fill, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000));
-	STATUS(CUDA_ERROR_INVALID_VALUE, cuFuncSetAttribute(fill, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1 << 20));
+	STATUS(CUDA_ERROR_INVALID_VALUE,
+	       cuFuncSetAttribute(fill, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1 << 20));
 	STATUS(CUDA_ERROR_NOT_FOUND, cuModuleGetFunction(&fill, module, "nothing"));
 	int blocks = 0, size = 0;
 	OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, list[0], 256, 0));
@@ -208,7 +213,9 @@ static void images(void)
 	fatbin.kind = 2;
 	STATUS(CUDA_ERROR_NO_BINARY_FOR_GPU, cuModuleLoadData(&module, &fatbin));
 	STATUS(CUDA_ERROR_NO_BINARY_FOR_GPU, cuModuleLoadData(&module, "\177ELF and so on"));
-	STATUS(CUDA_ERROR_INVALID_PTX, cuModuleLoadDataEx(&module, ".version 7.0\n.target sm_70\n.address_size 64\nnonsense;\n", 2, options, values));
+	STATUS(CUDA_ERROR_INVALID_PTX,
+	       cuModuleLoadDataEx(&module, ".version 7.0\n.target sm_70\n.address_size 64\nnonsense;\n", 2, options,
+	                          values));
 	CHECK(strcmp(log, "untouched") != 0 && log[0] != '\0');
 	STATUS(CUDA_ERROR_INVALID_VALUE, cuModuleLoadData(&module, NULL));
 	STATUS(CUDA_ERROR_FILE_NOT_FOUND, cuModuleLoad(&module, "/nowhere/at/all.ptx"));
@@ -263,7 +270,8 @@ static void write_log(void)
 	void *parameters[] = {&a, &value, &n};
 	OK(cuLaunchKernel(get(module, "fill"), 1, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL));
 	OK(cuMemsetD8(a + 512, 1, 8));
-	CHECK(softgpu_wrote(a, 16) && softgpu_wrote(a + 15, 1) && !softgpu_wrote(a + 16, 496) && softgpu_wrote(a + 512, 1) && !softgpu_wrote(a + 520, 100));
+	CHECK(softgpu_wrote(a, 16) && softgpu_wrote(a + 15, 1) && !softgpu_wrote(a + 16, 496) &&
+	      softgpu_wrote(a + 512, 1) && !softgpu_wrote(a + 520, 100));
 	CHECK(softgpu_writes(extents, 0, 64) >= 2 && softgpu_writes_lost() == 0);
 	softgpu_log_writes(false);
 	leave(0);

@@ -95,7 +95,8 @@ static void copies_2d_3d(void)
 	OK(cuMemcpy2D(&flat));
 	OK(cuMemcpyDtoH(back, a, 4096));
 	for (size_t y = 0; y < 4; y++)
-		CHECK(memcmp(back + (y + 1) * 128 + 4, host + y * 16, 16) == 0 && back[(y + 1) * 128 + 3] == 0xee && back[(y + 1) * 128 + 20] == 0xee);
+		CHECK(memcmp(back + (y + 1) * 128 + 4, host + y * 16, 16) == 0 && back[(y + 1) * 128 + 3] == 0xee &&
+		      back[(y + 1) * 128 + 20] == 0xee);
 	flat.dstPitch = 8;
 	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemcpy2D(&flat));
 	flat.dstPitch = 128;
@@ -138,7 +139,8 @@ static void sets(void)
 	CHECK(back[0] == 0x01020304 && back[2] == 0xabcdabcd && back[4] == 0x01555555 && back[63] == 0x01020304);
 	OK(cuMemsetD2D16(a, 32, 0x1111, 2, 3));
 	OK(cuMemcpyDtoH(back, a, sizeof(back)));
-	CHECK(back[0] == 0x11111111 && back[8] == 0x11111111 && back[16] == 0x11111111 && back[24] == 0x01020304 && back[1] == 0x01020304);
+	CHECK(back[0] == 0x11111111 && back[8] == 0x11111111 && back[16] == 0x11111111 && back[24] == 0x01020304 &&
+	      back[1] == 0x01020304);
 	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemsetD32(a + 2, 0, 1));
 	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemsetD32(a, 0, 65));
 	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemsetD8((CUdeviceptr)(uintptr_t)half, 0, 4));
@@ -332,4 +334,5 @@ static void first_api(void)
 	leave(0);
 }
 
-MAIN(T(first_api), T(allocate), T(copies), T(copies_2d_3d), T(sets), T(pinned_and_registered), T(pools), T(read_only_alias), T(retain_refuses_plain_memory), T(batches))
+MAIN(T(first_api), T(allocate), T(copies), T(copies_2d_3d), T(sets), T(pinned_and_registered), T(pools),
+     T(read_only_alias), T(retain_refuses_plain_memory), T(batches))

@@ -88,16 +88,19 @@ static void counters(void)
 	CHECK(softgpu_calls_total() == 0);
 	OK(cuMemAlloc(&a, 64));
 	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemAlloc(&a, 0));
-	CHECK(softgpu_calls("cuMemAlloc_v2") == 2 && softgpu_calls("cuMemAlloc") == 0 && softgpu_calls("cuNothing") == UINT64_MAX);
+	CHECK(softgpu_calls("cuMemAlloc_v2") == 2 && softgpu_calls("cuMemAlloc") == 0 &&
+	      softgpu_calls("cuNothing") == UINT64_MAX);
 	CUresult (*per_thread)(CUdeviceptr, unsigned char, size_t) = NULL;
-	OK(cuGetProcAddress("cuMemsetD8", (void **)&per_thread, 13000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, NULL));
+	OK(cuGetProcAddress("cuMemsetD8", (void **)&per_thread, 13000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
+	                    NULL));
 	OK(per_thread(a, 1, 64));
 	CHECK(softgpu_calls("cuMemsetD8_v2_ptds") == 1 && softgpu_calls("cuMemsetD8_v2") == 0);
 	softgpu_trace(true);
 	OK(cuMemFree(a));
 	OK(cuCtxSynchronize());
 	softgpu_trace(false);
-	CHECK(strcmp(softgpu_traced(0), "cuMemFree_v2") == 0 && strcmp(softgpu_traced(1), "cuCtxSynchronize") == 0 && softgpu_traced(2) == NULL);
+	CHECK(strcmp(softgpu_traced(0), "cuMemFree_v2") == 0 && strcmp(softgpu_traced(1), "cuCtxSynchronize") == 0 &&
+	      softgpu_traced(2) == NULL);
 	leave(0);
 }
 
@@ -133,7 +136,8 @@ static void all_zero(void)
 		while (table != NULL && fgets(line, sizeof(line), table) != NULL) {
 			any_function function = NULL;
 			/* A capture of the thread's own stream would begin, and all that follows would be refused. */
-			if (sscanf(line, "%127s", symbol) != 1 || strncmp(symbol, "cuStreamBeginCapture", 20) == 0 || (*(void **)&function = exported(symbol)) == NULL)
+			if (sscanf(line, "%127s", symbol) != 1 || strncmp(symbol, "cuStreamBeginCapture", 20) == 0 ||
+			    (*(void **)&function = exported(symbol)) == NULL)
 				continue;
 			/* Some of them release the context. */
 			if (round == 1) {

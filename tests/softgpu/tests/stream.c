@@ -249,4 +249,44 @@ static void many_threads(void)
 	leave(0);
 }
 
-MAIN(T(asynchronous), T(legacy_order), T(per_thread_default), T(events), T(memory_operations), T(callbacks), T(handles), T(many_threads))
+struct race {
+	CUcontext context;
+	CUstream stream;
+	CUdeviceptr memory;
+};
+
+static void *copy_until_gone(void *argument)
+{
+	const struct race *race = argument;
+	unsigned char back[4096];
+	CUresult status;
+
+	OK(cuCtxSetCurrent(race->context));
+	do {
+		status = cuMemcpyDtoHAsync(back, race->memory, sizeof(back), race->stream);
+	} while (status == CUDA_SUCCESS);
+	STATUS(CUDA_ERROR_INVALID_HANDLE, status);
+	return NULL;
+}
+
+/* A stream is destroyed while other threads work in it, on their own thread and on the stream's. */
+static void destroyed_under_work(void)
+{
+	struct race race = {.context = enter(0)};
+	pthread_t threads[2];
+
+	OK(cuMemAlloc(&race.memory, 4096));
+	for (int round = 0; round < 50; round++) {
+		OK(cuStreamCreate(&race.stream, round % 2 == 0 ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING));
+		for (int i = 0; i < 2; i++)
+			pthread_create(&threads[i], NULL, copy_until_gone, &race);
+		nanosleep(&(struct timespec){0, 200000}, NULL);
+		OK(cuStreamDestroy(race.stream));
+		for (int i = 0; i < 2; i++)
+			pthread_join(threads[i], NULL);
+	}
+	leave(0);
+}
+
+MAIN(T(destroyed_under_work), T(asynchronous), T(legacy_order), T(per_thread_default), T(events), T(memory_operations),
+     T(callbacks), T(handles), T(many_threads))
