@@ -43,6 +43,35 @@ Test(ptx_faults, address_outside, .timeout = 10)
 	rig_destroy(&rig);
 }
 
+Test(ptx_faults, neighbouring_allocations, .timeout = 10)
+{
+	/* The lanes' bytes are one run, but two allocations: neither is enough for all, both are. */
+	load(KERNEL("mul.wide.u32 %d3, %r1, 4; add.u64 %d3, %d1, %d3; st.global.u32 [%d3], %r1; ret;"));
+	uint64_t out = rig_alloc(&rig, 128);
+	rig_alloc(&rig, 64);
+	rig.ranges[rig.range_count - 2].end = out + 64;
+	rig.ranges[rig.range_count - 1] = (struct rig_range){out + 64, out + 128, false};
+	cr_assert_eq(run(1, 32, out, 0), PTX_OK, "%s", rig.fault.message);
+	for (unsigned i = 0; i < 32; i++)
+		cr_assert_eq(RIG_AT(uint32_t, out)[i], i);
+	rig_read_only(&rig, out + 64);
+	cr_assert_eq(run(1, 32, out, 0), PTX_FAULT_ADDRESS);
+	cr_assert_eq(rig.fault.address, out + 64);
+	rig_destroy(&rig);
+}
+
+Test(ptx_faults, stores_without_a_listener, .timeout = 10)
+{
+	rig_create(&rig);
+	rig.memory.wrote = NULL;
+	cr_assert_eq(rig_load(&rig, KERNEL("st.global.u32 [%d1], 5; red.global.add.u32 [%d1], 1; ret;")), PTX_OK);
+	uint64_t out = rig_alloc(&rig, 4);
+	cr_assert_eq(run(1, 1, out, 0), PTX_OK);
+	cr_assert_eq(*RIG_AT(uint32_t, out), 6);
+	cr_assert_eq(rig.wrote_calls, 0);
+	rig_destroy(&rig);
+}
+
 Test(ptx_faults, null_and_wild, .timeout = 10)
 {
 	static const uint64_t wild[] = {0, 8, UINT64_MAX & ~UINT64_C(7), UINT64_C(1) << 63, 0xdead0000};
