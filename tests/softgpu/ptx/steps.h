@@ -184,6 +184,7 @@ enum control_op {
 	CONTROL_EXIT,
 	CONTROL_TRAP,
 	CONTROL_NOTHING,
+	CONTROL_SLEEP /* a: nanoseconds */,
 	CONTROL_FENCE,
 	CONTROL_BARRIER /* a: id, b: count or NO_OPERAND */,
 	CONTROL_ARRIVE,

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "tests/softgpu/tests/ptx_rig.h"
 
@@ -371,6 +372,20 @@ Test(ptx_waits, kernel_and_host_talk, .timeout = 20)
 	cr_assert_eq(pthread_create(&host, NULL, raise_flag, RIG_AT(void, flag)), 0);
 	cr_assert_eq(run(1, 1, flag, 0), PTX_OK, "%s", rig.fault.message);
 	pthread_join(host, NULL);
+	rig_destroy(&rig);
+}
+
+Test(ptx_waits, sleeping_spares_the_limit, .timeout = 20)
+{
+	/* A hundred rounds of a millisecond; as spinning that would be far more instructions than the limit. */
+	load(KERNEL(
+		"mov.u32 %r2, 0; again: nanosleep.u32 4000000000; add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 100; @%p1 bra again; ret;"));
+	rig.limit = 1000;
+	struct timespec start, end;
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	cr_assert_eq(run(1, 1, 0, 0), PTX_OK, "%s", rig.fault.message);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	cr_assert_geq((end.tv_sec - start.tv_sec) * 1000 + (end.tv_nsec - start.tv_nsec) / 1000000, 99);
 	rig_destroy(&rig);
 }
 
