@@ -122,7 +122,7 @@ struct insn {
 	uint8_t guard_not, type, type2, space;
 	uint8_t flags, op, width, count; /* width: bytes of an element or of the result register */
 	uint32_t target;
-	int8_t round; /* of fesetround, packed by the decoder: 0 nearest, 1 zero, 2 down, 3 up, 4 away from zero at ties */
+	int8_t round; /* of fesetround, packed by the decoder: 0 nearest, 1 zero, 2 down, 3 up */
 };
 
 struct variable {

@@ -151,7 +151,7 @@ static bool decode_nanosleep(struct statement *statement, int unused)
 {
 	struct insn insn = INSN_INIT;
 
-	insn.run = ptx_modifier_type(statement) == TY_U32 ? ptx_step_control(CONTROL_NOTHING) : NULL;
+	insn.run = ptx_modifier_type(statement) == TY_U32 ? ptx_step_control(CONTROL_SLEEP) : NULL;
 	return ptx_operand_count(statement, 1, 1) && ptx_source(statement, 0, TY_U32, &insn.a) &&
 	       ptx_put(statement, insn);
 }

@@ -194,7 +194,7 @@ bool ptx_constant_as(struct loader *loader, int line, const struct constant *con
 	else if (type == TY_F64 || type == TY_B64)
 		*ret_bits = f64_bits(value);
 	else if (type == TY_F16 || type == TY_BF16)
-		*ret_bits = ptx_half_bits(value, type == TY_BF16, 0, false);
+		*ret_bits = ptx_half_bits(value, type == TY_BF16, 0);
 	else
 		return ptx_text_fail_at(text_of(loader), line, PTX_INVALID, "a float constant where %s is due",
 		                        bits_type ? "bits are" : "an integer");

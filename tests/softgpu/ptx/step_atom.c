@@ -53,7 +53,7 @@ ATOMIC(add_f64, uint64_t, f64_bits(bits_f64(old) + bits_f64(x)))
 static inline uint16_t half_sum(uint32_t x, uint32_t y, bool brain)
 {
 	return ptx_half_bits(ptx_fma_odd(ptx_half_value((uint16_t)x, brain), 1.0, ptx_half_value((uint16_t)y, brain)),
-	                     brain, 0, false);
+	                     brain, 0);
 }
 
 #define PAIR_SUM(x, y, brain) ((uint32_t)half_sum((x) >> 16, (y) >> 16, brain) << 16 | half_sum(x, y, brain))

@@ -1,4 +1,6 @@
 /* Control flow, barriers and fences. */
+#include <time.h>
+
 #include "tests/softgpu/ptx/machine.h"
 #include "tests/softgpu/ptx/steps.h"
 
@@ -124,6 +126,21 @@ STEP(nothing)
 	return STEP_NEXT;
 }
 
+/*
+ * Really sleeps, so that a kernel that waits for the host neither burns its instruction limit nor the host's core; at
+ * most a millisecond, as the ISA allows.
+ */
+STEP(sleep_briefly)
+{
+	const uint64_t *a = slot(warp, insn->a);
+	uint64_t longest = 0;
+
+	for (uint32_t rest = mask; rest; rest &= rest - 1)
+		longest = a[__builtin_ctz(rest)] > longest ? a[__builtin_ctz(rest)] : longest;
+	nanosleep(&(struct timespec){.tv_nsec = longest < 1000000 ? (long)longest : 1000000}, NULL);
+	return STEP_NEXT;
+}
+
 STEP(fence)
 {
 	atomic_thread_fence(memory_order_seq_cst);
@@ -183,17 +200,12 @@ STEP(arrive)
 step_fn ptx_step_control(enum control_op op)
 {
 	static const step_fn steps[CONTROL_COUNT] = {
-		[CONTROL_BRANCH] = branch,
-		[CONTROL_TABLE] = table,
-		[CONTROL_CALL] = call,
-		[CONTROL_RETURN] = leave,
-		[CONTROL_EXIT] = end,
-		[CONTROL_TRAP] = trap,
-		[CONTROL_NOTHING] = nothing,
-		[CONTROL_FENCE] = fence,
-		[CONTROL_BARRIER] = barrier,
-		[CONTROL_ARRIVE] = arrive,
-		[CONTROL_BARRIER_RED] = barrier,
+		[CONTROL_BRANCH] = branch,   [CONTROL_TABLE] = table,
+		[CONTROL_CALL] = call,       [CONTROL_RETURN] = leave,
+		[CONTROL_EXIT] = end,        [CONTROL_TRAP] = trap,
+		[CONTROL_NOTHING] = nothing, [CONTROL_SLEEP] = sleep_briefly,
+		[CONTROL_FENCE] = fence,     [CONTROL_BARRIER] = barrier,
+		[CONTROL_ARRIVE] = arrive,   [CONTROL_BARRIER_RED] = barrier,
 	};
 
 	return steps[op];

@@ -180,7 +180,7 @@ static uint16_t write_half(struct number number, const struct insn *insn, bool b
 		value = value > 0 ? fmin(value, 1) : 0;
 	if (insn->flags & FLAG_RELU && value <= 0)
 		value = 0;
-	return ptx_half_bits(value, brain, insn->round, false);
+	return ptx_half_bits(value, brain, insn->round);
 }
 
 /* count says whether a float must become integral first (.rni and so on between equal floats). */

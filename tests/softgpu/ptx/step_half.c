@@ -33,14 +33,12 @@ static bool rounds_up(uint32_t whole, double rest, bool negative, int round)
 		return negative && rest > 0;
 	case 3:
 		return !negative && rest > 0;
-	case 4:
-		return rest >= 0.5;
 	default:
 		return rest > 0.5 || (rest == 0.5 && whole & 1);
 	}
 }
 
-uint16_t ptx_half_bits(double value, bool brain, int round, bool saturate_finite)
+uint16_t ptx_half_bits(double value, bool brain, int round)
 {
 	int digits = brain ? 8 : 11, least = brain ? -126 : -14;
 	uint16_t infinity = brain ? 0x7f80 : 0x7c00, sign = signbit(value) ? 0x8000 : 0;
@@ -50,7 +48,7 @@ uint16_t ptx_half_bits(double value, bool brain, int round, bool saturate_finite
 	if (value != value)
 		return 0x7fff;
 	if (isinf(value))
-		return sign | (uint16_t)(infinity - saturate_finite);
+		return sign | infinity;
 	if (size == 0)
 		return sign;
 	frexp(size, &exponent);
@@ -66,8 +64,8 @@ uint16_t ptx_half_bits(double value, bool brain, int round, bool saturate_finite
 		if (bits < infinity)
 			return sign | (uint16_t)bits;
 	}
-	bool to_infinity = round == 0 || round == 4 || (round == 2 && sign) || (round == 3 && !sign);
-	return sign | (uint16_t)(infinity - (saturate_finite || !to_infinity));
+	bool to_infinity = round == 0 || (round == 2 && sign) || (round == 3 && !sign);
+	return sign | (uint16_t)(infinity - !to_infinity);
 }
 
 double ptx_fma_odd(double a, double b, double c)
@@ -123,7 +121,7 @@ static uint16_t half(const struct insn *insn, uint16_t a, uint16_t b, uint16_t c
 
 	if (op == FLOAT_ABS || op == FLOAT_NEG) {
 		if (ftz)
-			a = ptx_half_bits(flushed(ptx_half_value(a, brain), brain), brain, 0, false);
+			a = ptx_half_bits(flushed(ptx_half_value(a, brain), brain), brain, 0);
 		return op == FLOAT_ABS ? a & 0x7fff : a ^ 0x8000;
 	}
 	double x = ptx_half_value(a, brain), y = ptx_half_value(b, brain), z = ptx_half_value(c, brain);
@@ -138,8 +136,8 @@ static uint16_t half(const struct insn *insn, uint16_t a, uint16_t b, uint16_t c
 		value = value > 0 ? fmin(value, 1) : 0;
 	if (insn->flags & FLAG_RELU && value == value)
 		value = value > 0 ? value : 0;
-	uint16_t bits = ptx_half_bits(value, brain, insn->round, false);
-	return ftz ? ptx_half_bits(flushed(ptx_half_value(bits, brain), brain), brain, 0, false) : bits;
+	uint16_t bits = ptx_half_bits(value, brain, insn->round);
+	return ftz ? ptx_half_bits(flushed(ptx_half_value(bits, brain), brain), brain, 0) : bits;
 }
 
 STEP(step_half)

@@ -154,7 +154,7 @@ static inline bool tiny(uint64_t bits)
 
 OP(step_slct, selects_first(insn->flags &FLAG_FTZ &&tiny(c[i]) ? 0 : c[i], insn->type2) ? a[i] : b[i])
 
-/* imm: bit widths times index are known from width: bytes of one element. */
+/* width: bytes of one element; extra: their slots. */
 STEP(step_pack)
 {
 	const uint32_t *from = insn->extra;

@@ -8,98 +8,101 @@
 
 #include "tests/softgpu/ptx/code.h"
 
-enum int_op { /* d <- a, b, c */
-	      INT_ADD,
-	      INT_SUB,
-	      INT_MUL_LO,
-	      INT_MUL_HI,
-	      INT_MUL_WIDE,
-	      INT_MAD_LO,
-	      INT_MAD_HI,
-	      INT_MAD_WIDE,
-	      INT_MUL24_LO,
-	      INT_MUL24_HI,
-	      INT_MAD24_LO,
-	      INT_MAD24_HI,
-	      INT_SAD,
-	      INT_DIV,
-	      INT_REM,
-	      INT_ABS,
-	      INT_NEG,
-	      INT_MIN,
-	      INT_MAX,
-	      INT_ADD_SAT,
-	      INT_SUB_SAT,
-	      INT_ADD_CC,
-	      INT_SUB_CC,
-	      INT_MAD_LO_CC,
-	      INT_MAD_HI_CC, /* carry in: m or NO_OPERAND; carry out: e or NO_OPERAND */
-	      INT_COUNT,
+/* d <- a, b, c */
+enum int_op {
+	INT_ADD,
+	INT_SUB,
+	INT_MUL_LO,
+	INT_MUL_HI,
+	INT_MUL_WIDE,
+	INT_MAD_LO,
+	INT_MAD_HI,
+	INT_MAD_WIDE,
+	INT_MUL24_LO,
+	INT_MUL24_HI,
+	INT_MAD24_LO,
+	INT_MAD24_HI,
+	INT_SAD,
+	INT_DIV,
+	INT_REM,
+	INT_ABS,
+	INT_NEG,
+	INT_MIN,
+	INT_MAX,
+	INT_ADD_SAT,
+	INT_SUB_SAT,
+	INT_ADD_CC,
+	INT_SUB_CC,
+	INT_MAD_LO_CC,
+	INT_MAD_HI_CC, /* carry in: m or NO_OPERAND; carry out: e or NO_OPERAND */
+	INT_COUNT,
 };
 step_fn ptx_step_int(enum int_op op, enum ptx_type type);
 
-enum bit_op { /* d <- a, b, c, m; typed by width, and by sign for SHR, BFE and BFIND */
-	      BIT_AND,
-	      BIT_OR,
-	      BIT_XOR,
-	      BIT_NOT,
-	      BIT_CNOT,
-	      BIT_MOV,
-	      BIT_SHL,
-	      BIT_SHR,
-	      BIT_SELECT,
-	      BIT_CLZ,
-	      BIT_POPC,
-	      BIT_BREV,
-	      BIT_BFE,
-	      BIT_BFI,
-	      BIT_BFIND,
-	      BIT_COUNT,
+/* d <- a, b, c, m; typed by width, and by sign for SHR, BFE and BFIND */
+enum bit_op {
+	BIT_AND,
+	BIT_OR,
+	BIT_XOR,
+	BIT_NOT,
+	BIT_CNOT,
+	BIT_MOV,
+	BIT_SHL,
+	BIT_SHR,
+	BIT_SELECT,
+	BIT_CLZ,
+	BIT_POPC,
+	BIT_BREV,
+	BIT_BFE,
+	BIT_BFI,
+	BIT_BFIND,
+	BIT_COUNT,
 };
 step_fn ptx_step_bit(enum bit_op op, enum ptx_type type);
 enum bit32_op {
-	BIT_LOP3 /* imm: table */,
-	BIT_PRMT /* imm: mode */,
+	BIT_LOP3, /* imm: table */
+	BIT_PRMT, /* imm: mode */
 	BIT_SHF_L,
-	BIT_SHF_R /* FLAG_CLAMP */,
+	BIT_SHF_R, /* FLAG_CLAMP */
 	BIT_DP4A,
-	BIT_DP2A /* FLAG_HIGH */,
+	BIT_DP2A, /* FLAG_HIGH */
 	BIT_BMSK,
-	BIT_SZEXT /* both FLAG_CLAMP */,
+	BIT_SZEXT, /* both FLAG_CLAMP */
 	BIT_FNS,
-	BIT_SLCT /* type2: of c; width */,
+	BIT_SLCT, /* type2: of c */
 	BIT_PACK,
 	BIT_UNPACK,
 	BIT_COPYSIGN,
-	BIT_TESTP /* op: enum testp */,
-	BIT_CLOCK /* op: enum special */,
+	BIT_TESTP, /* op: enum testp */
+	BIT_CLOCK, /* op: enum special */
 	BIT_ISSPACE,
 	BIT_CVTA,
-	BIT_CVTA_TO /* space */,
+	BIT_CVTA_TO, /* space */
 	BIT32_COUNT,
 };
 enum testp { TESTP_FINITE, TESTP_INFINITE, TESTP_NUMBER, TESTP_NOTANUMBER, TESTP_NORMAL, TESTP_SUBNORMAL };
 step_fn ptx_step_misc(enum bit32_op op);
 
-enum float_op { /* d <- a, b, c; flags and round as said by the instruction */
-	        FLOAT_ADD,
-	        FLOAT_SUB,
-	        FLOAT_MUL,
-	        FLOAT_FMA,
-	        FLOAT_DIV,
-	        FLOAT_MIN,
-	        FLOAT_MAX,
-	        FLOAT_ABS,
-	        FLOAT_NEG,
-	        FLOAT_RCP,
-	        FLOAT_SQRT,
-	        FLOAT_RSQRT,
-	        FLOAT_SIN,
-	        FLOAT_COS,
-	        FLOAT_EX2,
-	        FLOAT_LG2,
-	        FLOAT_TANH,
-	        FLOAT_COUNT,
+/* d <- a, b, c; flags and round as said by the instruction */
+enum float_op {
+	FLOAT_ADD,
+	FLOAT_SUB,
+	FLOAT_MUL,
+	FLOAT_FMA,
+	FLOAT_DIV,
+	FLOAT_MIN,
+	FLOAT_MAX,
+	FLOAT_ABS,
+	FLOAT_NEG,
+	FLOAT_RCP,
+	FLOAT_SQRT,
+	FLOAT_RSQRT,
+	FLOAT_SIN,
+	FLOAT_COS,
+	FLOAT_EX2,
+	FLOAT_LG2,
+	FLOAT_TANH,
+	FLOAT_COUNT,
 };
 step_fn ptx_step_float(enum float_op op, enum ptx_type type, bool plain);
 /* f16, bf16 and their pairs. */
@@ -133,7 +136,7 @@ step_fn ptx_step_convert_pair(void);
 
 /* Value of a half, exactly; and the nearest half by the rounding of insn->round. */
 double ptx_half_value(uint16_t bits, bool brain);
-uint16_t ptx_half_bits(double value, bool brain, int round, bool saturate_finite);
+uint16_t ptx_half_bits(double value, bool brain, int round);
 /* a * b + c so that rounding it again to a half is right: computed in double, rounded to odd. */
 double ptx_fma_odd(double a, double b, double c);
 
@@ -158,36 +161,37 @@ enum atom_op {
 step_fn ptx_step_atomic(enum atom_op op, enum ptx_type type);
 
 enum warp_op {
-	WARP_SYNC /* m */,
+	WARP_SYNC, /* m */
 	WARP_SHFL_UP,
 	WARP_SHFL_DOWN,
 	WARP_SHFL_BFLY,
-	WARP_SHFL_IDX /* d, e <- a, b, c, m */,
+	WARP_SHFL_IDX, /* d, e <- a, b, c, m */
 	WARP_VOTE_ALL,
 	WARP_VOTE_ANY,
 	WARP_VOTE_UNI,
-	WARP_BALLOT /* d <- a, m */,
+	WARP_BALLOT, /* d <- a, m */
 	WARP_MATCH_ANY,
-	WARP_MATCH_ALL /* d, e <- a, m */,
-	WARP_REDUX /* op: enum atom_op, type */,
-	WARP_ELECT /* d, e <- m */,
+	WARP_MATCH_ALL, /* d, e <- a, m */
+	WARP_REDUX,     /* op: enum atom_op, type */
+	WARP_ELECT,     /* d, e <- m */
 	WARP_ACTIVEMASK,
 	WARP_COUNT,
 };
 step_fn ptx_step_warp(enum warp_op op);
 
 enum control_op {
-	CONTROL_BRANCH /* target */,
-	CONTROL_TABLE /* a; extra: targets, imm: how many */,
-	CONTROL_CALL /* extra: call_site */,
+	CONTROL_BRANCH, /* target */
+	CONTROL_TABLE,  /* a; extra: targets, imm: how many */
+	CONTROL_CALL,   /* extra: call_site */
 	CONTROL_RETURN,
 	CONTROL_EXIT,
 	CONTROL_TRAP,
 	CONTROL_NOTHING,
+	CONTROL_SLEEP, /* a: nanoseconds */
 	CONTROL_FENCE,
-	CONTROL_BARRIER /* a: id, b: count or NO_OPERAND */,
+	CONTROL_BARRIER, /* a: id, b: count or NO_OPERAND */
 	CONTROL_ARRIVE,
-	CONTROL_BARRIER_RED /* c: predicate, d; op: enum atom_op */,
+	CONTROL_BARRIER_RED, /* c: predicate, d; op: enum atom_op */
 	CONTROL_COUNT,
 };
 step_fn ptx_step_control(enum control_op op);

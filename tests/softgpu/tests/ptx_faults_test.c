@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "tests/softgpu/tests/ptx_rig.h"
 
@@ -40,6 +41,35 @@ Test(ptx_faults, address_outside, .timeout = 10)
 	cr_assert_eq(run(1, 10, out, 0), PTX_OK);
 	cr_assert_eq(RIG_AT(uint32_t, out)[9], 9);
 	cr_assert_eq(rig.wrote_bytes, 40);
+	rig_destroy(&rig);
+}
+
+Test(ptx_faults, neighbouring_allocations, .timeout = 10)
+{
+	/* The lanes' bytes are one run, but two allocations: neither is enough for all, both are. */
+	load(KERNEL("mul.wide.u32 %d3, %r1, 4; add.u64 %d3, %d1, %d3; st.global.u32 [%d3], %r1; ret;"));
+	uint64_t out = rig_alloc(&rig, 128);
+	rig_alloc(&rig, 64);
+	rig.ranges[rig.range_count - 2].end = out + 64;
+	rig.ranges[rig.range_count - 1] = (struct rig_range){out + 64, out + 128, false};
+	cr_assert_eq(run(1, 32, out, 0), PTX_OK, "%s", rig.fault.message);
+	for (unsigned i = 0; i < 32; i++)
+		cr_assert_eq(RIG_AT(uint32_t, out)[i], i);
+	rig_read_only(&rig, out + 64);
+	cr_assert_eq(run(1, 32, out, 0), PTX_FAULT_ADDRESS);
+	cr_assert_eq(rig.fault.address, out + 64);
+	rig_destroy(&rig);
+}
+
+Test(ptx_faults, stores_without_a_listener, .timeout = 10)
+{
+	rig_create(&rig);
+	rig.memory.wrote = NULL;
+	cr_assert_eq(rig_load(&rig, KERNEL("st.global.u32 [%d1], 5; red.global.add.u32 [%d1], 1; ret;")), PTX_OK);
+	uint64_t out = rig_alloc(&rig, 4);
+	cr_assert_eq(run(1, 1, out, 0), PTX_OK);
+	cr_assert_eq(*RIG_AT(uint32_t, out), 6);
+	cr_assert_eq(rig.wrote_calls, 0);
 	rig_destroy(&rig);
 }
 
@@ -342,6 +372,20 @@ Test(ptx_waits, kernel_and_host_talk, .timeout = 20)
 	cr_assert_eq(pthread_create(&host, NULL, raise_flag, RIG_AT(void, flag)), 0);
 	cr_assert_eq(run(1, 1, flag, 0), PTX_OK, "%s", rig.fault.message);
 	pthread_join(host, NULL);
+	rig_destroy(&rig);
+}
+
+Test(ptx_waits, sleeping_spares_the_limit, .timeout = 20)
+{
+	/* A hundred rounds of a millisecond; as spinning that would be far more instructions than the limit. */
+	load(KERNEL(
+		"mov.u32 %r2, 0; again: nanosleep.u32 4000000000; add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 100; @%p1 bra again; ret;"));
+	rig.limit = 1000;
+	struct timespec start, end;
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	cr_assert_eq(run(1, 1, 0, 0), PTX_OK, "%s", rig.fault.message);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	cr_assert_geq((end.tv_sec - start.tv_sec) * 1000 + (end.tv_nsec - start.tv_nsec) / 1000000, 99);
 	rig_destroy(&rig);
 }
 
