@@ -20,6 +20,8 @@
 #include "shim/verdict/suppress.h"
 #include "shim/verdict/verify.h"
 
+#define BLIND_BYTES 1024
+
 static _Atomic bool initialised; /* cuInit succeeded here: a fork child cannot use CUDA */
 static _Atomic bool armed_once, closed;
 
@@ -44,16 +46,19 @@ static void summary_fill(struct report_summary *ret, char *blind, size_t blind_b
 		.suppressed = suppress_count(),
 		.ended_unverified = totals.ended_unverified,
 	};
-	if (unjudged) {
-		snprintf(blind, blind_bytes, "%llu calls or graphs whose parameters could not be read",
-		         (unsigned long long)unjudged);
-		ret->blind = blind;
-	}
+	/* What this very run could not see. */
+	int used = unjudged ? snprintf(blind, blind_bytes, "%llu calls or graphs whose parameters could not be read; ",
+	                               (unsigned long long)unjudged)
+	                    : 0;
+	size_t doors = door_blind(blind + used, blind_bytes - (size_t)used);
+	if (used && !doors)
+		blind[used - 2] = '\0';
+	ret->blind = used || doors ? blind : NULL;
 }
 
 static void close_report(void)
 {
-	char blind[128];
+	char blind[BLIND_BYTES];
 	struct report_summary summary;
 	if (atomic_exchange(&closed, true))
 		return;
@@ -176,7 +181,7 @@ void lifecycle_stop(void)
 
 __attribute__((visibility("default"))) cuconst_result cuconst_stats(struct cuconst_stats *ret_stats)
 {
-	char blind[128];
+	char blind[BLIND_BYTES];
 	struct report_summary summary;
 	if (!ret_stats || ret_stats->size < sizeof ret_stats->size)
 		return CUCONST_ERROR_INVALID_VALUE;
