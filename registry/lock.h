@@ -24,7 +24,10 @@ struct lock {
 };
 
 /* Static locks. */
-#define LOCK_INITIALIZER(wanted) {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = (wanted)}
+#define LOCK_INITIALIZER(wanted)                                                                                       \
+	{                                                                                                              \
+		.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = (wanted)                                                   \
+	}
 
 void lock_init(struct lock *lock, enum lock_rank rank);
 

@@ -226,7 +226,7 @@ static void node_refresh(struct node *node, unsigned at)
 	struct entry old = node_get(node, at);
 	struct entry new = node_summary(old.child);
 
-	if (old.start == new.start && old.end == new.end && old.handle == new.handle)
+	if (old.start == new.start && old.end == new.end &&old.handle == new.handle)
 		return;
 	node_set(node, at, &new);
 	if (old.end != new.end)

@@ -25,28 +25,29 @@ typedef uint64_t cuconst_handle; /* names one protection; 0 is none */
 
 typedef enum cuconst_result {
 	CUCONST_OK = 0,
-	CUCONST_ERROR_NOT_ACTIVE = 1,    /* libcuconst.so is not preloaded, or is disabled in this process (said on stderr) */
+	CUCONST_ERROR_NOT_ACTIVE = 1, /* libcuconst.so is not preloaded, or is disabled in this process (said on stderr) */
 	CUCONST_ERROR_INVALID_VALUE = 2, /* NULL pointer, zero bytes, a range that wraps, or unknown flags */
 	CUCONST_ERROR_NOT_DEVICE = 3,    /* the address is not device-accessible memory of a live allocation */
 	CUCONST_ERROR_OUT_OF_RANGE = 4,  /* the range goes beyond the end of its allocation */
 	CUCONST_ERROR_STALE_HANDLE = 5,  /* unprotected before, or ended because its memory was freed */
 	CUCONST_ERROR_BAD_HANDLE = 6,    /* never a handle */
 	CUCONST_ERROR_OUT_OF_MEMORY = 7, /* host or device memory for the bookkeeping or the baseline */
-	CUCONST_ERROR_CUDA = 8,          /* the driver refused what a baseline or check needs: cuconst_last_cuda_error() */
-	CUCONST_ERROR_CHANGED = 9,       /* cuconst_check, cuconst_unprotect: bytes differ from the baseline; a record was written */
-	CUCONST_ERROR_BUSY = 10          /* a check was asked for while a stream capture is running; nothing was done */
+	CUCONST_ERROR_CUDA = 8, /* the driver refused what a baseline or check needs: cuconst_last_cuda_error() */
+	CUCONST_ERROR_CHANGED = 9, /* cuconst_check, cuconst_unprotect: bytes differ from the baseline; a record was written */
+	CUCONST_ERROR_BUSY = 10 /* a check was asked for while a stream capture is running; nothing was done */
 } cuconst_result;
 
 /* Flags of cuconst_protect(). */
 #define CUCONST_NO_BASELINE 1u /* judge calls only: take no digest, verify no kernel */
-#define CUCONST_STREAM 2u      /* `stream` is given: the bytes are produced by its pending work (else the context is synchronised) */
+#define CUCONST_STREAM                                                                                                 \
+	2u /* `stream` is given: the bytes are produced by its pending work (else the context is synchronised) */
 
 /* Optional facts about a protection. Set `size` to sizeof(struct cuconst_protect_info); zero the rest. Strings are copied. */
 struct cuconst_protect_info {
 	size_t size;
-	const char *label;    /* shown in records; NULL: none */
-	const char *owner;    /* glob over library file names that may write, e.g. "*xla_cuda_plugin*"; NULL: nobody */
-	const char *file;     /* where the protection was asked for; NULL: found by the shim (Python) */
+	const char *label; /* shown in records; NULL: none */
+	const char *owner; /* glob over library file names that may write, e.g. "*xla_cuda_plugin*"; NULL: nobody */
+	const char *file;  /* where the protection was asked for; NULL: found by the shim (Python) */
 	const char *function;
 	int line;
 	void *stream; /* CUstream, with CUCONST_STREAM */
@@ -61,18 +62,18 @@ struct cuconst_range_info {
 };
 
 struct cuconst_stats {
-	size_t size;           /* in: sizeof(struct cuconst_stats); members beyond it are not written */
-	uint64_t ranges;       /* protected now */
-	uint64_t bytes;        /* sum of their sizes */
-	uint64_t calls;        /* driver calls that can write and were seen, copies, sets, memory operations */
-	uint64_t launches;     /* kernel launches seen */
+	size_t size;       /* in: sizeof(struct cuconst_stats); members beyond it are not written */
+	uint64_t ranges;   /* protected now */
+	uint64_t bytes;    /* sum of their sizes */
+	uint64_t calls;    /* driver calls that can write and were seen, copies, sets, memory operations */
+	uint64_t launches; /* kernel launches seen */
 	uint64_t graph_launches;
-	uint64_t checked;      /* calls and launches judged against at least one range */
-	uint64_t verified;     /* checks on the device that came back */
+	uint64_t checked;  /* calls and launches judged against at least one range */
+	uint64_t verified; /* checks on the device that came back */
 	uint64_t violations;
-	uint64_t denied;       /* of these, refused before the damage */
+	uint64_t denied; /* of these, refused before the damage */
 	uint64_t inconclusive;
-	uint64_t unverified;   /* checks that could not be made or had not come back at the end */
+	uint64_t unverified; /* checks that could not be made or had not come back at the end */
 	uint64_t suppressed;
 };
 
@@ -158,7 +159,8 @@ static inline int cuconst_last_cuda_error_(void)
 	CUCONST_CALL_(cuconst_last_cuda_error, fn, (), 0);
 }
 /* Macros with arguments, so that `struct cuconst_stats` keeps its name. */
-#define cuconst_protect(ptr, bytes, label, flags, info, ret_handle) cuconst_protect_(ptr, bytes, label, flags, info, ret_handle)
+#define cuconst_protect(ptr, bytes, label, flags, info, ret_handle)                                                    \
+	cuconst_protect_(ptr, bytes, label, flags, info, ret_handle)
 #define cuconst_unprotect(handle) cuconst_unprotect_(handle)
 #define cuconst_release(handle) cuconst_release_(handle)
 #define cuconst_check(handle) cuconst_check_(handle)

@@ -12,11 +12,11 @@
 #define HOOK_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 enum hook_counter {
-	COUNT_CALL,         /* copies, sets, memory operations */
-	COUNT_LAUNCH,       /* kernel launches */
+	COUNT_CALL,   /* copies, sets, memory operations */
+	COUNT_LAUNCH, /* kernel launches */
 	COUNT_GRAPH_LAUNCH,
-	COUNT_CHECKED,      /* of all these, judged against at least one range */
-	COUNT_UNJUDGED,     /* could not be judged: parameters unknown */
+	COUNT_CHECKED,  /* of all these, judged against at least one range */
+	COUNT_UNJUDGED, /* could not be judged: parameters unknown */
 	COUNT_KINDS
 };
 

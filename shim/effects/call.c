@@ -57,8 +57,7 @@ void call_add_write(struct call *call, const struct extent *extent, const char *
 
 void call_add_slot(struct call *call, const struct call_slot *slot)
 {
-	if (make_room((void **)&call->slots, call->inline_slots, &call->slot_room, call->slot_count,
-	              sizeof *call->slots))
+	if (make_room((void **)&call->slots, call->inline_slots, &call->slot_room, call->slot_count, sizeof *call->slots))
 		call->slots[call->slot_count++] = *slot;
 	else
 		range_put(slot->range);

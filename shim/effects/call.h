@@ -86,8 +86,8 @@ bool effect_copy3d_extent(const CUDA_MEMCPY3D *copy, struct extent *ret_extent);
 	do {                                                                                                           \
 		if (copy)                                                                                              \
 			effect_copy_box(call, (copy)->dstMemoryType, (copy)->dstDevice, (copy)->dstHost,               \
-			                (copy)->dstXInBytes, (copy)->dstY, 0, (copy)->dstPitch, 0, (copy)->WidthInBytes, \
-			                (copy)->Height, 1);                                                            \
+			                (copy)->dstXInBytes, (copy)->dstY, 0, (copy)->dstPitch, 0,                     \
+			                (copy)->WidthInBytes, (copy)->Height, 1);                                      \
 	} while (0)
 #define effect_copy3d(call, copy)                                                                                      \
 	do {                                                                                                           \
@@ -124,7 +124,8 @@ void effect_capture_begin(struct call *call);
 void effect_capture_end(struct call *call);
 void effect_instantiate(struct call *call, CUgraphExec *exec, CUgraph graph);
 void effect_exec_destroy(struct call *call, CUgraphExec exec);
-void effect_exec_kernel_v1(struct call *call, CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *params);
+void effect_exec_kernel_v1(struct call *call, CUgraphExec exec, CUgraphNode node,
+                           const CUDA_KERNEL_NODE_PARAMS_v1 *params);
 void effect_exec_kernel(struct call *call, CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params);
 void effect_exec_memcpy(struct call *call, CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *params);
 void effect_exec_memset(struct call *call, CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params);

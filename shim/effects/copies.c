@@ -60,9 +60,9 @@ bool effect_copy3d_extent(const CUDA_MEMCPY3D *copy, struct extent *ret_extent)
 static uint64_t element_bytes(const CUmemcpy3DOperand *operand)
 {
 	static const unsigned char format_bytes[] = {
-		[CU_AD_FORMAT_UNSIGNED_INT8] = 1,  [CU_AD_FORMAT_UNSIGNED_INT16] = 2, [CU_AD_FORMAT_UNSIGNED_INT32] = 4,
-		[CU_AD_FORMAT_SIGNED_INT8] = 1,    [CU_AD_FORMAT_SIGNED_INT16] = 2,   [CU_AD_FORMAT_SIGNED_INT32] = 4,
-		[CU_AD_FORMAT_HALF] = 2,           [CU_AD_FORMAT_FLOAT] = 4,
+		[CU_AD_FORMAT_UNSIGNED_INT8] = 1, [CU_AD_FORMAT_UNSIGNED_INT16] = 2, [CU_AD_FORMAT_UNSIGNED_INT32] = 4,
+		[CU_AD_FORMAT_SIGNED_INT8] = 1,   [CU_AD_FORMAT_SIGNED_INT16] = 2,   [CU_AD_FORMAT_SIGNED_INT32] = 4,
+		[CU_AD_FORMAT_HALF] = 2,          [CU_AD_FORMAT_FLOAT] = 4,
 	};
 	CUDA_ARRAY3D_DESCRIPTOR descriptor;
 	if (operand->type != CU_MEMCPY_OPERAND_TYPE_ARRAY || !drv.cuArray3DGetDescriptor_v2 ||

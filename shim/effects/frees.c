@@ -1,8 +1,8 @@
 /* Calls that end an address: free, unmap, the end of a context. Recorded, never refused; the protection ends with the memory. */
 #include <stdlib.h>
 
-#include "shim/effects/capture.h"
 #include "shim/effects/call.h"
+#include "shim/effects/capture.h"
 #include "shim/hook_state.h"
 #include "shim/kernels/function.h"
 #include "shim/verdict/protect.h"

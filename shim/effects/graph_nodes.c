@@ -130,8 +130,8 @@ static bool read_kernel(struct graph_node *node, CUgraphNode handle)
 	CUDA_KERNEL_NODE_PARAMS params;
 	CUDA_KERNEL_NODE_PARAMS_v1 old;
 	if (drv.cuGraphKernelNodeGetParams_v2 && drv.cuGraphKernelNodeGetParams_v2(handle, &params) == CUDA_SUCCESS)
-		return graph_node_kernel(node, params.func ? params.func : (CUfunction)params.kern,
-		                         params.kernelParams, params.extra);
+		return graph_node_kernel(node, params.func ? params.func : (CUfunction)params.kern, params.kernelParams,
+		                         params.extra);
 	if (drv.cuGraphKernelNodeGetParams && drv.cuGraphKernelNodeGetParams(handle, &old) == CUDA_SUCCESS)
 		return graph_node_kernel(node, old.func, old.kernelParams, old.extra);
 	return false;

@@ -179,10 +179,9 @@ void effect_exec_node(struct call *call, CUgraphExec exec, CUgraphNode node, CUg
 	switch (params->type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL: {
 		struct graph_node *fresh = edit(call, exec, node);
-		if (fresh && !graph_node_kernel(fresh,
-		                                params->kernel.func ? params->kernel.func
-		                                                    : (CUfunction)params->kernel.kern,
-		                                params->kernel.kernelParams, params->kernel.extra))
+		if (fresh &&
+		    !graph_node_kernel(fresh, params->kernel.func ? params->kernel.func : (CUfunction)params->kernel.kern,
+		                       params->kernel.kernelParams, params->kernel.extra))
 			hook_count(COUNT_UNJUDGED);
 		break;
 	}

@@ -13,7 +13,7 @@ struct graph_node {
 	const char *kind;   /* "kernel", "memcpy", "memset", "memop"; static text */
 	bool enabled;
 	const struct function_info *function; /* kernel; else NULL */
-	void *block;                          /* kernel: its parameters, laid out as the function says; NULL: none or unreadable */
+	void *block; /* kernel: its parameters, laid out as the function says; NULL: none or unreadable */
 	size_t block_bytes;
 	struct extent *extents; /* the others */
 	size_t extent_count;

@@ -35,8 +35,7 @@ static void add_slot_value(struct call *call, const struct function_info *info, 
 	}
 }
 
-void launch_scan_param(struct call *call, const struct function_info *info, int argument, const void *bytes,
-                       size_t size)
+void launch_scan_param(struct call *call, const struct function_info *info, int argument, const void *bytes, size_t size)
 {
 	for (size_t offset = 0; offset + 8 <= size; offset += 8) {
 		uint64_t value;

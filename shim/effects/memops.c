@@ -14,8 +14,7 @@ bool effect_memop_extent(const CUstreamBatchMemOpParams *param, struct extent *r
 	default:
 		return false;
 	}
-	*ret_extent =
-		(struct extent){.address = param->writeValue.address, .width = bytes, .rows = 1, .slices = 1};
+	*ret_extent = (struct extent){.address = param->writeValue.address, .width = bytes, .rows = 1, .slices = 1};
 	return true;
 }
 

@@ -35,8 +35,7 @@ static size_t place(CUfunction function, size_t size)
 static struct entry *probe(struct table *table, CUfunction function)
 {
 	for (size_t i = place(function, table->size);; i = (i + 1) & (table->size - 1)) {
-		const struct function_info *info =
-			atomic_load_explicit(&table->entries[i].info, memory_order_acquire);
+		const struct function_info *info = atomic_load_explicit(&table->entries[i].info, memory_order_acquire);
 		if (!info || info->function == function)
 			return &table->entries[i];
 	}
@@ -104,8 +103,7 @@ static struct table *grown(struct table *old)
 			continue;
 		struct entry *entry = probe(table, info->function);
 		atomic_store_explicit(&entry->info, info, memory_order_relaxed);
-		atomic_store_explicit(&entry->epoch,
-		                      atomic_load_explicit(&old->entries[i].epoch, memory_order_relaxed),
+		atomic_store_explicit(&entry->epoch, atomic_load_explicit(&old->entries[i].epoch, memory_order_relaxed),
 		                      memory_order_relaxed);
 		table->used++;
 	}
@@ -146,8 +144,7 @@ const struct function_info *function_info(CUfunction function)
 	if (table) {
 		struct entry *entry = probe(table, function);
 		const struct function_info *info = atomic_load_explicit(&entry->info, memory_order_acquire);
-		if (info && info->function == function &&
-		    atomic_load_explicit(&entry->epoch, memory_order_acquire) == now)
+		if (info && info->function == function && atomic_load_explicit(&entry->epoch, memory_order_acquire) == now)
 			return info;
 	}
 	struct function_info *info = ask(function);

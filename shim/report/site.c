@@ -45,7 +45,8 @@ void site_capture_python(struct site *ret_site)
 	int saved = errno;
 
 	ret_site->native_count = 0;
-	ret_site->python_count = python_capture(ret_site->python, SITE_PYTHON_FRAMES, is_library_file, &ret_site->python_cut);
+	ret_site->python_count =
+		python_capture(ret_site->python, SITE_PYTHON_FRAMES, is_library_file, &ret_site->python_cut);
 	errno = saved;
 }
 

@@ -8,8 +8,8 @@
 
 #include "shim/cuconst.h"
 #include "shim/doors/doors.h"
-#include "shim/effects/capture.h"
 #include "shim/effects/call.h"
+#include "shim/effects/capture.h"
 #include "shim/effects/graphs.h"
 #include "shim/hook_state.h"
 #include "shim/report/report.h"

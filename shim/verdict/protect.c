@@ -301,8 +301,7 @@ API cuconst_result cuconst_check(cuconst_handle handle)
 	return answer;
 }
 
-API cuconst_result cuconst_query(uint64_t ptr, size_t bytes, struct cuconst_range_info *out, size_t max,
-                                 size_t *ret_count)
+API cuconst_result cuconst_query(uint64_t ptr, size_t bytes, struct cuconst_range_info *out, size_t max, size_t *ret_count)
 {
 	if (!ret_count || (max && !out) || ptr + bytes < ptr)
 		return CUCONST_ERROR_INVALID_VALUE;

@@ -37,8 +37,8 @@ struct verify_driver {
 	CUresult (*stream_create)(CUstream *, unsigned);
 	CUresult (*stream_synchronize)(CUstream);
 	CUresult (*stream_is_capturing)(CUstream, CUstreamCaptureStatus *);
-	CUresult (*launch_kernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **,
-	                          void **);
+	CUresult (*launch_kernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+	                          CUstream, void **, void **);
 	CUresult (*exchange_capture_mode)(CUstreamCaptureMode *);
 };
 
@@ -47,8 +47,8 @@ struct verify_writer {
 	const char *api;       /* "cuLaunchKernel", "cuGraphLaunch", ... static text */
 	const char *outer_api; /* static or interned text, NULL: none */
 	const char *outer_note;
-	struct report_kernel kernel;              /* the launch; name NULL for a graph */
-	const struct report_kernel *candidates;   /* a graph's nodes that hold an address in the range; copied */
+	struct report_kernel kernel;            /* the launch; name NULL for a graph */
+	const struct report_kernel *candidates; /* a graph's nodes that hold an address in the range; copied */
 	size_t candidate_count;
 	uint64_t stream, graph;
 	uint64_t launches_before; /* launches since the bytes were last looked at: one of them may be the writer */
@@ -115,7 +115,9 @@ void verify_capture_ended(void);
 /* A context is about to be destroyed: its baselines and pending checks are dropped (counted as unverified). */
 void verify_context_gone(CUcontext context);
 
-struct verify_counts { uint64_t verified, unverified, inconclusive, pending; };
+struct verify_counts {
+	uint64_t verified, unverified, inconclusive, pending;
+};
 struct verify_counts verify_counts(void);
 
 /* After fork in the child: forget everything, start no thread. */

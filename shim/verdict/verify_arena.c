@@ -11,7 +11,7 @@
 struct verify_block {
 	uint64_t address, bytes;
 	bool free;
-	struct verify_block *before, *after;   /* neighbours of the same slab, by address */
+	struct verify_block *before, *after;  /* neighbours of the same slab, by address */
 	struct verify_block *previous, *next; /* of the same bin, while free */
 	struct verify_block *next_slab;       /* of first blocks, which never go: merging keeps the lower one */
 };

@@ -7,11 +7,11 @@
 
 #include <stdint.h>
 
-#define VERIFY_BLOCK 256u        /* threads of a block */
-#define VERIFY_JOBS 16u          /* ranges of one launch */
-#define VERIFY_WORD 16u          /* bytes of one vector load */
-#define VERIFY_CHUNK_WORDS 256u  /* vectors of a chunk: VERIFY_CHUNK / VERIFY_WORD */
-#define VERIFY_KEY_VECTORS 257u  /* the second lane uses the keys of the first, shifted by one vector */
+#define VERIFY_BLOCK 256u       /* threads of a block */
+#define VERIFY_JOBS 16u         /* ranges of one launch */
+#define VERIFY_WORD 16u         /* bytes of one vector load */
+#define VERIFY_CHUNK_WORDS 256u /* vectors of a chunk: VERIFY_CHUNK / VERIFY_WORD */
+#define VERIFY_KEY_VECTORS 257u /* the second lane uses the keys of the first, shifted by one vector */
 #define VERIFY_KEY_BYTES (VERIFY_KEY_VECTORS * VERIFY_WORD)
 
 /* verify_job.mode */
@@ -38,9 +38,9 @@ struct verify_job {
 
 /* The one parameter of VERIFY_ENTRY_CHECK, by value. */
 struct verify_batch {
-	uint64_t results;    /* struct verify_result of each slot: pinned host memory, as the device sees it */
-	uint64_t totals;     /* struct verify_total of each slot: device memory, zero between launches */
-	uint64_t keys;       /* VERIFY_KEY_BYTES of device memory */
+	uint64_t results; /* struct verify_result of each slot: pinned host memory, as the device sees it */
+	uint64_t totals;  /* struct verify_total of each slot: device memory, zero between launches */
+	uint64_t keys;    /* VERIFY_KEY_BYTES of device memory */
 	uint32_t jobs;
 	uint32_t reserved;
 	struct verify_job job[VERIFY_JOBS];

@@ -10,7 +10,8 @@
 
 #define RESULTS_BYTES (VERIFY_SLOTS * sizeof(struct verify_result))
 #define TOTALS_BYTES (VERIFY_SLOTS * sizeof(struct verify_total))
-#define SNAPSHOT_BLOCK_VECTORS 1024u /* four for each thread: small ranges stay with one block, which needs no meeting */
+#define SNAPSHOT_BLOCK_VECTORS                                                                                         \
+	1024u /* four for each thread: small ranges stay with one block, which needs no meeting */
 #define DIGEST_BLOCK_CHUNKS (VERIFY_BLOCK / 32u)
 #define BLOCKS_MAX 1056u /* enough to fill any GPU; each then takes several chunks */
 
@@ -53,7 +54,8 @@ void verify_call_end(struct verify_call *call)
 bool verify_stream_free(CUstream stream)
 {
 	CUstreamCaptureStatus status;
-	return verify.driver.stream_is_capturing(stream, &status) == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_NONE;
+	return verify.driver.stream_is_capturing(stream, &status) == CUDA_SUCCESS &&
+	       status == CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 static void fill_job(struct verify_job *job, const struct verify_op *op)
@@ -151,7 +153,8 @@ static void make_keys(void)
 		/* No entropy yet, or no such call: keys that differ from run to run are enough, nobody here is an attacker. */
 		struct timespec now;
 		clock_gettime(CLOCK_MONOTONIC, &now);
-		uint64_t state = (uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec << 32 ^ (uint64_t)getpid() << 48 ^ (uintptr_t)&now;
+		uint64_t state = (uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec << 32 ^ (uint64_t)getpid() << 48 ^
+		                 (uintptr_t)&now;
 		for (size_t i = 0; i < sizeof(verify.keys); i++) {
 			uint64_t mixed = state += 0x9e3779b97f4a7c15u;
 			mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9u;
@@ -295,7 +298,8 @@ static CUresult home_get(CUcontext context, struct verify_home **ret_home)
 static uint64_t baseline_bytes(uint64_t start, uint64_t end)
 {
 	if (end - start > VERIFY_SNAPSHOT_MAX)
-		return (end - start / VERIFY_CHUNK * VERIFY_CHUNK + VERIFY_CHUNK - 1) / VERIFY_CHUNK * sizeof(uint64_t) * 2;
+		return (end - start / VERIFY_CHUNK * VERIFY_CHUNK + VERIFY_CHUNK - 1) / VERIFY_CHUNK *
+		       sizeof(uint64_t) * 2;
 	return end - start / VERIFY_WORD * VERIFY_WORD;
 }
 

@@ -55,9 +55,9 @@ struct verify_op {
 	struct verify_box *others[VERIFY_OTHERS];
 	unsigned other_count;
 	struct verify_stream stream;
-	struct verify_queue *queue;            /* NULL: the issuing thread waits for it itself */
-	struct verify_op *next;                /* in the queue, in issue order */
-	struct verify_op *newer, *older;       /* of the same baseline */
+	struct verify_queue *queue;      /* NULL: the issuing thread waits for it itself */
+	struct verify_op *next;          /* in the queue, in issue order */
+	struct verify_op *newer, *older; /* of the same baseline */
 };
 
 /* The ops in flight in one stream. Exists while there are any. */
@@ -83,7 +83,7 @@ struct verify_home {
 	enum verify_home_state state;
 	CUmodule module;
 	CUfunction check;
-	CUstream stream; /* own, non-blocking: for what is waited for */
+	CUstream stream;               /* own, non-blocking: for what is waited for */
 	struct verify_result *results; /* pinned */
 	CUdeviceptr results_device, totals, keys;
 	struct verify_arena arena;
@@ -103,14 +103,14 @@ enum verify_baseline_state {
 
 /* The attachment of a range. */
 struct verify_baseline {
-	uint64_t generation; /* fixed; that of the process: one from before a fork is not touched */
-	uint64_t start, end; /* fixed */
-	CUcontext context;   /* fixed */
+	uint64_t generation;      /* fixed; that of the process: one from before a fork is not touched */
+	uint64_t start, end;      /* fixed */
+	CUcontext context;        /* fixed */
 	struct verify_home *home; /* once TAKING */
 	enum verify_baseline_state state;
 	struct verify_block *block;
-	struct verify_op *ops;   /* in flight, newest first */
-	unsigned held;           /* ops, and a thread that takes it: memory stays until it is 0 */
+	struct verify_op *ops; /* in flight, newest first */
+	unsigned held;         /* ops, and a thread that takes it: memory stays until it is 0 */
 	bool released;
 	/*
 	 * In doubt: two streams wrote the baseline at the same time, or a refresh could not be issued. Then the next
@@ -139,7 +139,7 @@ struct verify_state {
 	_Atomic uint64_t in_flight; /* ops in queues or being handled: what verify_poll() looks at */
 	_Atomic uint64_t checks;    /* of these, checks */
 	_Atomic uint64_t verified, unverified, inconclusive;
-	_Atomic bool watching; /* the watcher was started, or must not be */
+	_Atomic bool watching;           /* the watcher was started, or must not be */
 	_Atomic uint32_t watcher_asleep; /* futex */
 };
 

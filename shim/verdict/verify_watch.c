@@ -12,9 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define POLL_NS 100000l      /* while results come */
-#define POLL_MAX_NS 1600000l /* a long kernel is running */
-#define LINGER 20            /* polls with nothing in flight before it sleeps: spares a loop of launches the waking */
+#define POLL_NS 100000l        /* while results come */
+#define POLL_MAX_NS 1600000l   /* a long kernel is running */
+#define LINGER 20              /* polls with nothing in flight before it sleeps: spares a loop of launches the waking */
 #define STACK_BYTES (1u << 20) /* records are made and written here */
 
 static void nap(long ns)

@@ -45,7 +45,7 @@ struct figure {
 };
 
 static uint64_t state = 88172645463325252;
-static uint64_t clock_ns; /* what reading the clock takes */
+static uint64_t clock_ns;    /* what reading the clock takes */
 static volatile bool answer; /* keeps the compiler from leaving out a question */
 
 static uint64_t draw(uint64_t below)
@@ -278,8 +278,7 @@ static void choose(uint64_t *order, uint64_t all, uint64_t many)
  * same place; half of all at the most, so that the size stays about what it says.
  */
 static void measure_updates(struct bench *bench, void (*take)(struct bench *, uint64_t),
-                            void (*put)(struct bench *, uint64_t),
-                            struct figure *ret_remove, struct figure *ret_insert)
+                            void (*put)(struct bench *, uint64_t), struct figure *ret_remove, struct figure *ret_insert)
 {
 	uint64_t batch = bench->many / 2 < 1 ? 1 : bench->many / 2, before;
 
@@ -409,8 +408,8 @@ static void run_storm(const struct set *set, uint64_t many)
 	while (!storm_on)
 		;
 	figure = measure(&bench, time_question);
-	printf("while another thread removes and inserts without a pause, %s, %" PRIu64 " ranges: a question takes %" PRIu64
-	       " / %" PRIu64 ", at worst %" PRIu64 "\n",
+	printf("while another thread removes and inserts without a pause, %s, %" PRIu64
+	       " ranges: a question takes %" PRIu64 " / %" PRIu64 ", at worst %" PRIu64 "\n",
 	       set->name, many, figure.median, figure.p99, ns[SAMPLES - 1]);
 	storm_over = true;
 	pthread_join(writer, NULL);

@@ -28,8 +28,8 @@
 #define PITCH 256
 #define SIZE 65536
 
-static CUdeviceptr dst, src;   /* where the call writes; what it reads */
-static void *host_dst;         /* dst as a host pointer: what H calls take */
+static CUdeviceptr dst, src; /* where the call writes; what it reads */
+static void *host_dst;       /* dst as a host pointer: what H calls take */
 static unsigned char host[SIZE];
 static CUstream stream;
 static CUcontext context;
@@ -38,28 +38,51 @@ static CUdevice device;
 static CUDA_MEMCPY2D *copy2d(void)
 {
 	static CUDA_MEMCPY2D copy;
-	copy = (CUDA_MEMCPY2D){.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = src, .srcPitch = PITCH,
-	                       .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = dst - 16, .dstXInBytes = 16,
-	                       .dstPitch = PITCH, .WidthInBytes = 32, .Height = 4};
+	copy = (CUDA_MEMCPY2D){.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+	                       .srcDevice = src,
+	                       .srcPitch = PITCH,
+	                       .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+	                       .dstDevice = dst - 16,
+	                       .dstXInBytes = 16,
+	                       .dstPitch = PITCH,
+	                       .WidthInBytes = 32,
+	                       .Height = 4};
 	return &copy;
 }
 
 static CUDA_MEMCPY3D *copy3d(void)
 {
 	static CUDA_MEMCPY3D copy;
-	copy = (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = src, .srcPitch = PITCH, .srcHeight = 2,
-	                       .dstMemoryType = CU_MEMORYTYPE_UNIFIED, .dstDevice = dst, .dstPitch = PITCH,
-	                       .dstHeight = 2, .WidthInBytes = 32, .Height = 2, .Depth = 2};
+	copy = (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+	                       .srcDevice = src,
+	                       .srcPitch = PITCH,
+	                       .srcHeight = 2,
+	                       .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+	                       .dstDevice = dst,
+	                       .dstPitch = PITCH,
+	                       .dstHeight = 2,
+	                       .WidthInBytes = 32,
+	                       .Height = 2,
+	                       .Depth = 2};
 	return &copy;
 }
 
 static CUDA_MEMCPY3D_PEER *copy3d_peer(void)
 {
 	static CUDA_MEMCPY3D_PEER copy;
-	copy = (CUDA_MEMCPY3D_PEER){.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = src, .srcPitch = PITCH,
-	                            .srcHeight = 2, .srcContext = context, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-	                            .dstDevice = dst, .dstPitch = PITCH, .dstHeight = 2, .dstContext = context,
-	                            .WidthInBytes = 32, .Height = 2, .Depth = 2};
+	copy = (CUDA_MEMCPY3D_PEER){.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+	                            .srcDevice = src,
+	                            .srcPitch = PITCH,
+	                            .srcHeight = 2,
+	                            .srcContext = context,
+	                            .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+	                            .dstDevice = dst,
+	                            .dstPitch = PITCH,
+	                            .dstHeight = 2,
+	                            .dstContext = context,
+	                            .WidthInBytes = 32,
+	                            .Height = 2,
+	                            .Depth = 2};
 	return &copy;
 }
 
@@ -139,20 +162,20 @@ static CUgraphExec memset_graph(void)
 	LINE(X, cuMemcpyPeer_ptds, 64, dst, context, src, context, 64)                                                 \
 	LINE(X, cuMemcpyPeerAsync, 64, dst, context, src, context, 64, stream)                                         \
 	LINE(X, cuMemcpyPeerAsync_ptsz, 64, dst, context, src, context, 64, stream)                                    \
-	LINE(X, cuMemcpy2D_v2, PITCHED, copy2d())                                                    \
-	LINE(X, cuMemcpy2D_v2_ptds, PITCHED, copy2d())                                               \
-	LINE(X, cuMemcpy2DUnaligned_v2, PITCHED, copy2d())                                           \
-	LINE(X, cuMemcpy2DUnaligned_v2_ptds, PITCHED, copy2d())                                      \
-	LINE(X, cuMemcpy2DAsync_v2, PITCHED, copy2d(), stream)                                       \
-	LINE(X, cuMemcpy2DAsync_v2_ptsz, PITCHED, copy2d(), stream)                                  \
-	LINE(X, cuMemcpy3D_v2, BOXED, copy3d())                                                      \
-	LINE(X, cuMemcpy3D_v2_ptds, BOXED, copy3d())                                                 \
-	LINE(X, cuMemcpy3DAsync_v2, BOXED, copy3d(), stream)                                         \
-	LINE(X, cuMemcpy3DAsync_v2_ptsz, BOXED, copy3d(), stream)                                    \
-	LINE(X, cuMemcpy3DPeer, BOXED, copy3d_peer())                                           \
-	LINE(X, cuMemcpy3DPeer_ptds, BOXED, copy3d_peer())                                      \
-	LINE(X, cuMemcpy3DPeerAsync, BOXED, copy3d_peer(), stream)                              \
-	LINE(X, cuMemcpy3DPeerAsync_ptsz, BOXED, copy3d_peer(), stream)                         \
+	LINE(X, cuMemcpy2D_v2, PITCHED, copy2d())                                                                      \
+	LINE(X, cuMemcpy2D_v2_ptds, PITCHED, copy2d())                                                                 \
+	LINE(X, cuMemcpy2DUnaligned_v2, PITCHED, copy2d())                                                             \
+	LINE(X, cuMemcpy2DUnaligned_v2_ptds, PITCHED, copy2d())                                                        \
+	LINE(X, cuMemcpy2DAsync_v2, PITCHED, copy2d(), stream)                                                         \
+	LINE(X, cuMemcpy2DAsync_v2_ptsz, PITCHED, copy2d(), stream)                                                    \
+	LINE(X, cuMemcpy3D_v2, BOXED, copy3d())                                                                        \
+	LINE(X, cuMemcpy3D_v2_ptds, BOXED, copy3d())                                                                   \
+	LINE(X, cuMemcpy3DAsync_v2, BOXED, copy3d(), stream)                                                           \
+	LINE(X, cuMemcpy3DAsync_v2_ptsz, BOXED, copy3d(), stream)                                                      \
+	LINE(X, cuMemcpy3DPeer, BOXED, copy3d_peer())                                                                  \
+	LINE(X, cuMemcpy3DPeer_ptds, BOXED, copy3d_peer())                                                             \
+	LINE(X, cuMemcpy3DPeerAsync, BOXED, copy3d_peer(), stream)                                                     \
+	LINE(X, cuMemcpy3DPeerAsync_ptsz, BOXED, copy3d_peer(), stream)                                                \
 	LINE(X, cuMemcpyBatchAsync, 192, dsts, srcs, sizes, 2, &attributes, &attribute_index, 1, NULL, stream)         \
 	LINE(X, cuMemcpyBatchAsync_ptsz, 192, dsts, srcs, sizes, 2, &attributes, &attribute_index, 1, NULL, stream)    \
 	LINE(X, cuMemcpyBatchAsync_v2, 192, dsts, srcs, sizes, 2, &attributes, &attribute_index, 1, stream)            \
@@ -185,17 +208,17 @@ static CUgraphExec memset_graph(void)
 	LINE(X, cuMemsetD2D32_v2_ptds, PITCHED, dst, PITCH, 9, 8, 4)                                                   \
 	LINE(X, cuMemsetD2D32Async, PITCHED, dst, PITCH, 9, 8, 4, stream)                                              \
 	LINE(X, cuMemsetD2D32Async_ptsz, PITCHED, dst, PITCH, 9, 8, 4, stream)                                         \
-	X(cuStreamWriteValue32, 0, 4, 1, cuStreamWriteValue32(stream, dst, 77, 0))                                            \
+	X(cuStreamWriteValue32, 0, 4, 1, cuStreamWriteValue32(stream, dst, 77, 0))                                     \
 	LINE(X, cuStreamWriteValue32_v2, 4, stream, dst, 77, 0)                                                        \
-	X(cuStreamWriteValue32_ptsz, 0, 4, 1, cuStreamWriteValue32_ptsz(stream, dst, 77, 0))                                  \
+	X(cuStreamWriteValue32_ptsz, 0, 4, 1, cuStreamWriteValue32_ptsz(stream, dst, 77, 0))                           \
 	LINE(X, cuStreamWriteValue32_v2_ptsz, 4, stream, dst, 77, 0)                                                   \
-	X(cuStreamWriteValue64, 0, 8, 1, cuStreamWriteValue64(stream, dst, 77, 0))                                            \
+	X(cuStreamWriteValue64, 0, 8, 1, cuStreamWriteValue64(stream, dst, 77, 0))                                     \
 	LINE(X, cuStreamWriteValue64_v2, 8, stream, dst, 77, 0)                                                        \
-	X(cuStreamWriteValue64_ptsz, 0, 8, 1, cuStreamWriteValue64_ptsz(stream, dst, 77, 0))                                  \
+	X(cuStreamWriteValue64_ptsz, 0, 8, 1, cuStreamWriteValue64_ptsz(stream, dst, 77, 0))                           \
 	LINE(X, cuStreamWriteValue64_v2_ptsz, 8, stream, dst, 77, 0)                                                   \
-	X(cuStreamBatchMemOp, 0, 16, 1, cuStreamBatchMemOp(stream, 2, memops(), 0))                                           \
+	X(cuStreamBatchMemOp, 0, 16, 1, cuStreamBatchMemOp(stream, 2, memops(), 0))                                    \
 	LINE(X, cuStreamBatchMemOp_v2, 16, stream, 2, memops(), 0)                                                     \
-	X(cuStreamBatchMemOp_ptsz, 0, 16, 1, cuStreamBatchMemOp_ptsz(stream, 2, memops(), 0))                                 \
+	X(cuStreamBatchMemOp_ptsz, 0, 16, 1, cuStreamBatchMemOp_ptsz(stream, 2, memops(), 0))                          \
 	LINE(X, cuStreamBatchMemOp_v2_ptsz, 16, stream, 2, memops(), 0)                                                \
 	LINE(X, cuGraphLaunch, 64, memset_graph(), stream)                                                             \
 	LINE(X, cuGraphLaunch_ptsz, 64, memset_graph(), stream)                                                        \

@@ -15,8 +15,8 @@
 #define CALLS 20000
 
 typedef CUresult (*set_fn)(CUdeviceptr, unsigned char, size_t);
-typedef CUresult (*launch_fn)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
-                              void **, void **);
+typedef CUresult (*launch_fn)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                              CUstream, void **, void **);
 
 static double now(void)
 {
@@ -91,7 +91,7 @@ int main(void)
 		qsort(times[path], ROUNDS, sizeof(double), compare);
 	qsort(differences, ROUNDS, sizeof(double), compare);
 	printf("direct %.2f ns, hooked %.2f ns, added %.2f ns a call (median of %d rounds of %d; quartiles %.2f to %.2f)\n",
-	       times[0][ROUNDS / 2], times[1][ROUNDS / 2], differences[ROUNDS / 2], ROUNDS, CALLS, differences[ROUNDS / 4],
-	       differences[3 * ROUNDS / 4]);
+	       times[0][ROUNDS / 2], times[1][ROUNDS / 2], differences[ROUNDS / 2], ROUNDS, CALLS,
+	       differences[ROUNDS / 4], differences[3 * ROUNDS / 4]);
 	return 0;
 }

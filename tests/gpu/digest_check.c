@@ -219,7 +219,8 @@ static void differ(const struct subject *subject, const char *what, const char *
 	failures++;
 	if (failures < 20)
 		printf("DIFFERS %s: %s, %llu bytes, start %% 4096 = %u, %s\n", step, what,
-		       (unsigned long long)subject->bytes, (unsigned)(start_of(subject) % CHUNK), subject->mode & VERIFY_DIGEST ? "digest" : "snapshot");
+		       (unsigned long long)subject->bytes, (unsigned)(start_of(subject) % CHUNK),
+		       subject->mode & VERIFY_DIGEST ? "digest" : "snapshot");
 }
 
 /*
@@ -315,17 +316,17 @@ static void batches(void)
 static void correctness(void)
 {
 	static const unsigned shifts[] = {0, 1, 3, 4, 7, 8, 12, 15, 16, 17, 255, 2048, 4080, 4081, 4095};
-	static const uint64_t sizes[] = {1,    2,    3,    15,   16,   17,   31,    32,    33,    100,  255,
-	                                 256,  4095, 4096, 4097, 8191, 8192, 16384, 16385, 65535, 65536};
-	static const uint64_t large[] = {65537,         69632,         100000,           1 << 20,
-	                                 (1 << 20) + 1, (8 << 20) - 5, (64 << 20) + 12345};
+	static const uint64_t sizes[] = {1,   2,    3,    15,   16,   17,   31,    32,    33,    100,  255,
+	                                 256, 4095, 4096, 4097, 8191, 8192, 16384, 16385, 65535, 65536};
+	static const uint64_t large[] = {
+		65537, 69632, 100000, 1 << 20, (1 << 20) + 1, (8 << 20) - 5, (64 << 20) + 12345};
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
 		for (unsigned j = 0; j < sizeof(shifts) / sizeof(*shifts); j++) {
 			all_steps(sizes[i], shifts[j], 0);
 			all_steps(sizes[i], shifts[j], VERIFY_DIGEST);
 		}
 	for (unsigned i = 0; i < sizeof(large) / sizeof(*large); i++)
-		for (unsigned j = 0; j < sizeof(shifts) / sizeof(*shifts); j += large[i] > 1 << 20 ? 5 : 1)
+		for (unsigned j = 0; j<sizeof(shifts) / sizeof(*shifts); j += large[i]> 1 << 20 ? 5 : 1)
 			all_steps(large[i], shifts[j], VERIFY_DIGEST);
 	all_steps(1ull << 30, 0, VERIFY_DIGEST);
 	all_steps((1ull << 30) - 77, 33, VERIFY_DIGEST);

@@ -15,7 +15,8 @@ int main(void)
 		int value, count;
 	} block = {p, 7, COUNT};
 	size_t bytes = sizeof block;
-	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &block, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &block, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+	                 CU_LAUNCH_PARAM_END};
 	protect(p, SIZE, "p");
 	CHECK(cuLaunchKernel(kernel("fill"), COUNT / 256, 1, 1, 256, 1, 1, 0, stream, NULL, extra));
 	CHECK(cuStreamSynchronize(stream));

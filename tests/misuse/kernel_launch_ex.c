@@ -12,8 +12,13 @@ int main(void)
 	start();
 	int value = 7, count = COUNT;
 	void *params[] = {&p, &value, &count};
-	CUlaunchConfig config = {.gridDimX = COUNT / 256, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 256,
-	                         .blockDimY = 1, .blockDimZ = 1, .hStream = stream};
+	CUlaunchConfig config = {.gridDimX = COUNT / 256,
+	                         .gridDimY = 1,
+	                         .gridDimZ = 1,
+	                         .blockDimX = 256,
+	                         .blockDimY = 1,
+	                         .blockDimZ = 1,
+	                         .hStream = stream};
 	protect(p, SIZE, "p");
 	CHECK(cuLaunchKernelEx(&config, kernel("fill"), params, NULL));
 	CHECK(cuStreamSynchronize(stream));

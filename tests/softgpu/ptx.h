@@ -16,8 +16,8 @@ struct ptx_function; /* an .entry; owned by its module */
 
 enum ptx_status {
 	PTX_OK = 0,
-	PTX_INVALID,       /* malformed text: CUDA_ERROR_INVALID_PTX */
-	PTX_UNSUPPORTED,   /* an instruction or directive this interpreter does not know: CUDA_ERROR_NOT_SUPPORTED; names it and its line */
+	PTX_INVALID, /* malformed text: CUDA_ERROR_INVALID_PTX */
+	PTX_UNSUPPORTED, /* an instruction or directive this interpreter does not know: CUDA_ERROR_NOT_SUPPORTED; names it and its line */
 	PTX_OUT_OF_MEMORY,
 	PTX_FAULT_ADDRESS, /* access outside live memory, or a store through a read-only mapping: CUDA_ERROR_ILLEGAL_ADDRESS */
 	PTX_FAULT_ALIGN,   /* CUDA_ERROR_MISALIGNED_ADDRESS */
@@ -48,8 +48,8 @@ struct ptx_fault {
 
 struct ptx_launch {
 	uint32_t grid[3], block[3];
-	uint32_t shared_bytes;   /* dynamic shared memory */
-	const void *params;      /* one block, laid out as ptx_function_param says */
+	uint32_t shared_bytes; /* dynamic shared memory */
+	const void *params;    /* one block, laid out as ptx_function_param says */
 	size_t params_bytes;
 	uint64_t instruction_limit; /* per thread block; 0: the default of 2^32 */
 	unsigned host_threads;      /* blocks run in parallel on this many; 0: as many as cores */
@@ -73,6 +73,7 @@ size_t ptx_function_static_shared(const struct ptx_function *function);
 bool ptx_global(const struct ptx_module *module, const char *name, uint64_t *ret_address, size_t *ret_bytes);
 
 /* Runs to the end. Thread-safe for different launches of the same function. */
-enum ptx_status ptx_run(const struct ptx_function *function, const struct ptx_launch *launch, struct ptx_fault *ret_fault);
+enum ptx_status ptx_run(const struct ptx_function *function, const struct ptx_launch *launch,
+                        struct ptx_fault *ret_fault);
 
 #endif

@@ -172,12 +172,22 @@ static void idle(size_t unused)
 
 int main(void)
 {
-	driver = (struct verify_driver){ctx_get_current,   ctx_push,          ctx_pop,
-	                                synchronize,       module_load_data,  module_get_function,
-	                                mem_alloc,         NULL,              mem_host_register,
-	                                NULL,              mem_host_get_device_pointer,
-	                                stream_create,     stream_synchronize, stream_is_capturing,
-	                                launch_kernel,     exchange_capture_mode};
+	driver = (struct verify_driver){ctx_get_current,
+	                                ctx_push,
+	                                ctx_pop,
+	                                synchronize,
+	                                module_load_data,
+	                                module_get_function,
+	                                mem_alloc,
+	                                NULL,
+	                                mem_host_register,
+	                                NULL,
+	                                mem_host_get_device_pointer,
+	                                stream_create,
+	                                stream_synchronize,
+	                                stream_is_capturing,
+	                                launch_kernel,
+	                                exchange_capture_mode};
 	verify.watching = true; /* no watcher: the numbers are the launching thread's */
 	verify_init(&driver, finding);
 	for (unsigned i = 0; i < VERIFY_JOBS; i++)

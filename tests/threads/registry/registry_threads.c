@@ -35,10 +35,10 @@ __attribute__((format(printf, 1, 2))) static void fail(const char *format, ...)
 	_exit(1);
 }
 
-#define expect(condition) \
-	do { \
-		if (!(condition)) \
-			fail("%s:%d: %s", __FILE__, __LINE__, #condition); \
+#define expect(condition)                                                                                              \
+	do {                                                                                                           \
+		if (!(condition))                                                                                      \
+			fail("%s:%d: %s", __FILE__, __LINE__, #condition);                                             \
 	} while (0)
 
 static uint64_t draw(uint64_t *state, uint64_t below)

@@ -12,8 +12,7 @@ TestSuite(effect, .timeout = 60);
 #define NO_START 111
 #define NO_END 222
 
-static void expect_overlap(struct extent extent, uint64_t start, uint64_t end, uint64_t wanted_start,
-                           uint64_t wanted_end)
+static void expect_overlap(struct extent extent, uint64_t start, uint64_t end, uint64_t wanted_start, uint64_t wanted_end)
 {
 	uint64_t from = NO_START, to = NO_END;
 
@@ -171,7 +170,8 @@ Test(effect, as_the_bytes_say)
 		memset(written, 0, sizeof written);
 		for (uint64_t slice = 0; slice < extent.slices; slice++) {
 			for (uint64_t row = 0; row < extent.rows; row++)
-				memset(written + extent.address + slice * extent.slice_pitch + row * extent.pitch, 1, extent.width);
+				memset(written + extent.address + slice * extent.slice_pitch + row * extent.pitch, 1,
+				       extent.width);
 		}
 		for (uint64_t at = start; at < end && at < SPACE; at++) {
 			if (!written[at])
@@ -183,13 +183,14 @@ Test(effect, as_the_bytes_say)
 		if (hit != (last > 0) || (hit && (from != first || to != last))) {
 			char box[256];
 
-			snprintf(box, sizeof box, "box %lu width %lu, %lu rows by %lu, %lu slices by %lu; range %lu-%lu",
-			         extent.address, extent.width, extent.rows, extent.pitch, extent.slices, extent.slice_pitch,
-			         start, end);
+			snprintf(box, sizeof box,
+			         "box %lu width %lu, %lu rows by %lu, %lu slices by %lu; range %lu-%lu", extent.address,
+			         extent.width, extent.rows, extent.pitch, extent.slices, extent.slice_pitch, start, end);
 			cr_assert(false, "%s: got %d %lu-%lu, bytes say %lu-%lu", box, hit, from, to, first, last);
 		}
 		overlapping += hit;
-		interleaved += extent.rows > 1 && extent.slices > 1 && extent.slice_pitch < extent.rows * extent.pitch && hit;
+		interleaved += extent.rows > 1 && extent.slices > 1 &&
+		               extent.slice_pitch < extent.rows * extent.pitch && hit;
 	}
 	/* The draw is such that all kinds come up. */
 	cr_assert(gt(uint, overlapping, 20000));

@@ -178,7 +178,8 @@ Test(registry, handles_never_given_are_told_from_removed_ones)
 	cr_assert(eq(ptr, registry_find(reg, first), NULL));
 	second = add(reg, 10, 20);
 	cr_assert(ne(u64, second, first));
-	cr_assert(eq(int, registry_remove(reg, first, NULL), -ESTALE), "a stale handle does not end another's protection");
+	cr_assert(eq(int, registry_remove(reg, first, NULL), -ESTALE),
+	          "a stale handle does not end another's protection");
 	cr_assert(registry_hits(reg, 10, 11));
 	cr_assert(eq(int, registry_remove(reg, second, NULL), 0));
 	cr_assert(not(registry_hits(reg, 10, 11)));
@@ -267,8 +268,8 @@ Test(registry, nearest)
 		uint64_t address, distance;
 		int which;
 	} cases[] = {
-		{0, 100, 0},  {99, 1, 0},   {100, 0, 0},   {125, 0, 0},   {199, 0, 0},         {200, 1, 0},
-		{249, 50, 0}, {250, 50, 2}, {299, 1, 2},   {399, 0, 2},   {400, 1, 2},         {1000, 601, 2},
+		{0, 100, 0},  {99, 1, 0},   {100, 0, 0}, {125, 0, 0}, {199, 0, 0}, {200, 1, 0},
+		{249, 50, 0}, {250, 50, 2}, {299, 1, 2}, {399, 0, 2}, {400, 1, 2}, {1000, 601, 2},
 	};
 	const registry_handle known[] = {low, inner, high, twin};
 
@@ -277,7 +278,8 @@ Test(registry, nearest)
 		struct range *range = registry_nearest(reg, cases[at].address, &distance);
 
 		cr_assert(eq(u64, distance, cases[at].distance), "address %lu", (unsigned long)cases[at].address);
-		cr_assert(eq(u64, range->handle, known[cases[at].which]), "address %lu", (unsigned long)cases[at].address);
+		cr_assert(eq(u64, range->handle, known[cases[at].which]), "address %lu",
+		          (unsigned long)cases[at].address);
 		range_put(range);
 	}
 	range_put(registry_nearest(reg, 0, NULL));

@@ -32,11 +32,11 @@ static struct {
 	int attachments, released;
 } model;
 
-#define expect(condition) \
-	do { \
-		if (!(condition)) \
-			cr_assert_fail("%s; CUCONST_TEST_SEED=%llu, operation %u, %zu ranges", #condition, \
-			         (unsigned long long)model.seed, model.operation, model.many); \
+#define expect(condition)                                                                                              \
+	do {                                                                                                           \
+		if (!(condition))                                                                                      \
+			cr_assert_fail("%s; CUCONST_TEST_SEED=%llu, operation %u, %zu ranges", #condition,             \
+			               (unsigned long long)model.seed, model.operation, model.many);                   \
 	} while (0)
 
 /* xorshift64*: the same sequence everywhere. */
@@ -90,7 +90,7 @@ static void do_insert(const struct shape *shape)
 	expect(registry_insert(model.reg, &spec, &new.handle, NULL) == 0);
 	model.attachments++;
 	while (at > 0 && (model.live[at - 1].start > new.start ||
-	                  (model.live[at - 1].start == new.start && model.live[at - 1].handle > new.handle))) {
+	                  (model.live[at - 1].start == new.start &&model.live[at - 1].handle > new.handle))) {
 		model.live[at] = model.live[at - 1];
 		at--;
 	}
@@ -218,8 +218,8 @@ static void run(const struct shape *shape)
 			const char *broken = check_registry(model.reg);
 
 			if (broken)
-				cr_assert_fail("%s; CUCONST_TEST_SEED=%llu, operation %u", broken, (unsigned long long)model.seed,
-				         model.operation);
+				cr_assert_fail("%s; CUCONST_TEST_SEED=%llu, operation %u", broken,
+				               (unsigned long long)model.seed, model.operation);
 		}
 	}
 	registry_destroy(&model.reg);

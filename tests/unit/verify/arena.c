@@ -52,7 +52,10 @@ Test(verify_arena, slabs_grow_and_fit)
 Test(verify_arena, random_use_against_a_list)
 {
 	struct verify_arena arena = {0};
-	struct { struct verify_block *block; uint64_t start, bytes; } taken[TAKEN] = {0};
+	struct {
+		struct verify_block *block;
+		uint64_t start, bytes;
+	} taken[TAKEN] = {0};
 	static const uint64_t slabs[2] = {1u << 20, 3u << 20};
 	unsigned refused = 0, given = 0;
 	verify_arena_add(&arena, slabs[0], 1u << 20);

@@ -8,8 +8,8 @@
 #include "shim/verdict/verify_internal.h"
 #include "tests/unit/verify/reference.h"
 
-#define CHECK_FUNCTION(context) ((CUfunction)((uintptr_t)(context) * 16 + 1))
-#define SETUP_FUNCTION(context) ((CUfunction)((uintptr_t)(context) * 16 + 2))
+#define CHECK_FUNCTION(context) ((CUfunction)((uintptr_t)(context)*16 + 1))
+#define SETUP_FUNCTION(context) ((CUfunction)((uintptr_t)(context)*16 + 2))
 #define ALLOCATIONS 4096
 #define CAPTURES 8
 
@@ -108,8 +108,8 @@ static void run_check(const struct verify_batch *batch)
 			fprintf(stderr, "fake: malformed job %u\n", i);
 			abort();
 		}
-		reference_job(job, (const uint8_t *)job->start, (uint8_t *)job->baseline,
-		              (const uint8_t *)batch->keys, &found);
+		reference_job(job, (const uint8_t *)job->start, (uint8_t *)job->baseline, (const uint8_t *)batch->keys,
+		              &found);
 		struct verify_result *slot = &results[job->slot];
 		if (found.bytes) {
 			__atomic_store_n(&slot->first, found.first, __ATOMIC_RELAXED);

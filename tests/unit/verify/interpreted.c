@@ -139,12 +139,17 @@ int main(void)
 		fail("entries", "missing, or with other parameters");
 
 	/* Keys and totals arrive as the library brings them: by the set-up kernel. */
-	static _Alignas(16) struct { struct verify_total totals[VERIFY_JOBS]; uint8_t keys[VERIFY_KEY_BYTES]; } from, to;
+	static _Alignas(16) struct {
+		struct verify_total totals[VERIFY_JOBS];
+		uint8_t keys[VERIFY_KEY_BYTES];
+	} from, to;
 	static struct verify_result results[VERIFY_JOBS];
 	fill(from.keys, sizeof(from.keys));
 	memset(&to, 0xee, sizeof(to));
-	struct { uint64_t to, from; uint32_t vectors; } copy = {(uint64_t)(uintptr_t)&to, (uint64_t)(uintptr_t)&from,
-	                                                        sizeof(from) / VERIFY_WORD};
+	struct {
+		uint64_t to, from;
+		uint32_t vectors;
+	} copy = {(uint64_t)(uintptr_t)&to, (uint64_t)(uintptr_t)&from, sizeof(from) / VERIFY_WORD};
 	run(setup, 3, &copy, ptx_function_params_bytes(setup));
 	if (memcmp(&from, &to, sizeof(to)) != 0)
 		fail("set-up", "copied something else");

@@ -34,7 +34,7 @@ struct found {
 extern struct found found[MAX_FOUND]; /* in the order of telling */
 extern size_t found_count;
 extern void (*during_finding)(void); /* NULL, or called in each finding */
-extern uint8_t *memory; /* LARGE bytes of the device */
+extern uint8_t *memory;              /* LARGE bytes of the device */
 extern struct range *range;
 
 void setup(void);

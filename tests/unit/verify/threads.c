@@ -18,7 +18,7 @@
 
 static struct range *shared[SHARED];
 static uint8_t *memory;
-static _Atomic uint64_t asked;     /* checks asked for, each of which must be verified or counted as unverified */
+static _Atomic uint64_t asked; /* checks asked for, each of which must be verified or counted as unverified */
 static _Atomic uint64_t findings;
 static _Atomic uint64_t last_told[THREADS];
 static _Atomic bool stop;
