@@ -133,7 +133,7 @@ bool demangle_short(const char *name, char *out, size_t size)
 	char text[1024];
 	struct buffer buf = buffer_over(text, sizeof(text));
 	size_t length, parts = 0;
-	bool nested, done = false;
+	bool nested, arguments = false, done = false;
 
 	if (!name || !size || strncmp(name, "_Z", 2))
 		return false;
@@ -148,6 +148,8 @@ bool demangle_short(const char *name, char *out, size_t size)
 	}
 	while (!done) {
 		at = source_name(at + (*at == 'L'), &part, &length); /* L: internal linkage */
+		if (!at && arguments)
+			break; /* followed to a wrong end: see below */
 		if (!at)
 			return false;
 		if (parts++)
@@ -160,6 +162,7 @@ bool demangle_short(const char *name, char *out, size_t size)
 		if (!done && *at == 'I') {
 			/* Arguments that cannot be followed are nearly always those of the function itself: the name ends here. */
 			at = skip_group(at, 0);
+			arguments = true;
 			done = !at || *at == 'E';
 		}
 	}

@@ -22,6 +22,11 @@ Test(demangle, short_names)
 	cr_assert_str_eq(
 		brief("_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_"),
 		"at::native::vectorized_elementwise_kernel");
+	/* PyTorch's, with lambdas inside the arguments (seen on an H200). */
+	cr_assert_str_eq(brief("_ZN2at6native29vectorized_elementwise_kernelILi4EZZZNS0_22nan_to_num_kernel_cudaERNS_18"
+	                       "TensorIteratorBaseESt8optionalIdES5_S5_ENKUlvE0_clEvENKUlvE0_clEvEUlfE_St5arrayIPcLm2EEEE"
+	                       "viT0_T1_"),
+	                 "at::native::vectorized_elementwise_kernel");
 	cr_assert_str_eq(brief("_Z4copyIfEvPT_S1_i"), "copy");
 	cr_assert_str_eq(brief("_ZN3FooIiN3BarILb1EEEE3runEv"), "Foo::run", "arguments in the middle are skipped");
 	cr_assert_str_eq(brief("_ZN3FooIL4Kind3EE3runEv"), "Foo::run", "a literal of a named type");
