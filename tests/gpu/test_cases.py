@@ -10,7 +10,8 @@ import pytest
 
 from harness import EXIT_VIOLATION, HERE, run, within
 
-CASES = sorted(p.stem for p in (HERE / "cases").glob("R*.py"))
+LIBRARIES = {"N01": "numba.cuda"}  # what a case needs besides CuPy, PyTorch, JAX and Triton
+CASES = sorted(p.stem for p in (HERE / "cases").glob("[NR]*.py"))
 
 # Neighbours' writes: no parameter slot holds an address in the range. They wait for store paths and the audit.
 NEIGHBOURS = {"R08": None, "R16": None,
@@ -24,6 +25,13 @@ REFUSED = {
             "cuMemsetD2D8_v2", "cuMemcpyDtoD_v2", "cuMemcpyHtoD_v2", "cuMemcpy (unified)",
             "cuStreamWriteValue32_v2"},
 }
+
+
+@pytest.fixture(autouse=True)
+def needed(request):
+    library = LIBRARIES.get(request.node.callspec.params["case"])
+    if library:
+        pytest.importorskip(library, exc_type=ImportError)
 
 
 def neighbour(case, step):

@@ -42,11 +42,11 @@ def protect(x, label):
 
 
 def _sync():
-    for name in ("torch", "cupy"):
+    for name in ("torch.cuda", "cupy.cuda", "numba.cuda"):
         if name in sys.modules:
             try:
-                module = sys.modules[name].cuda
-                (module.synchronize if name == "torch" else module.Device().synchronize)()
+                module = sys.modules[name]
+                (module.Device() if name == "cupy.cuda" else module).synchronize()
             except Exception as e:
                 return type(e).__name__
     return None
