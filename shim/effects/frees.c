@@ -52,10 +52,26 @@ static void context_after(struct call *call, CUresult result)
 		protect_context_ended(call, call->state[0].pointer);
 }
 
+/* Functions are forgotten before the call: when it returns, another thread may have been given their handles already. */
 void effect_context_end(struct call *call, CUcontext context)
 {
+	function_forget();
 	call->state[0].pointer = context;
 	call->after = context_after;
+}
+
+/* The primary context of a device, if it is there. Its handle is only told with a reference, which is given back at once. */
+static CUcontext primary_context(CUdevice device)
+{
+	CUcontext context = NULL;
+	unsigned flags;
+	int active = 0;
+	if (!drv.cuDevicePrimaryCtxGetState || !drv.cuDevicePrimaryCtxRetain || !drv.cuDevicePrimaryCtxRelease_v2 ||
+	    drv.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || !active ||
+	    drv.cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS)
+		return NULL;
+	drv.cuDevicePrimaryCtxRelease_v2(device);
+	return context;
 }
 
 /* A release ends the primary context only when it was the last: its state tells afterwards. */
@@ -63,24 +79,38 @@ static void primary_after(struct call *call, CUresult result)
 {
 	unsigned flags;
 	int active = 1;
-	if (result == CUDA_SUCCESS && drv.cuDevicePrimaryCtxGetState &&
+	if (result == CUDA_SUCCESS &&
 	    drv.cuDevicePrimaryCtxGetState((CUdevice)call->state[1].number, &flags, &active) == CUDA_SUCCESS && !active)
-		protect_device_ended(call, (int)call->state[1].number);
+		protect_context_ended(call, call->state[0].pointer);
 }
 
 void effect_primary_end(struct call *call, CUdevice device)
 {
+	function_forget();
+	CUcontext context = protect_used() ? primary_context(device) : NULL;
+	if (!context)
+		return;
+	call->state[0].pointer = context;
 	call->state[1].number = (uint64_t)device;
 	call->after = primary_after;
+}
+
+/* A reset takes all memory and modules away, however many hold the context: it stays active, and empty. */
+void effect_primary_reset(struct call *call, CUdevice device)
+{
+	function_forget();
+	call->state[0].pointer = protect_used() ? primary_context(device) : NULL;
+	call->after = call->state[0].pointer ? context_after : NULL;
 }
 
 static void module_after(struct call *call, CUresult result)
 {
 	if (result == CUDA_SUCCESS)
-		function_forget();
+		protect_variables_ended(call);
 }
 
 void effect_module_end(struct call *call)
 {
+	function_forget();
 	call->after = module_after;
 }

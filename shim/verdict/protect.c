@@ -364,8 +364,7 @@ void protect_memory_ended(struct call *call)
 
 struct gone {
 	const struct call *call;
-	CUcontext context; /* or NULL: by device */
-	int device;
+	CUcontext context;
 	const struct site *site;
 };
 
@@ -377,32 +376,44 @@ static int end_if_gone(struct range *range, void *data)
 	HASH_FIND(hh, homes, &range->handle, sizeof range->handle, home);
 	CUcontext context = home ? home->context : NULL;
 	pthread_mutex_unlock(&homes_lock);
-	if (gone->context ? context == gone->context : range_device(range) == gone->device) {
-		verify_context_gone(context);
+	if (context == gone->context)
 		memory_gone(range, gone->call, REPORT_ENDED, gone->site);
-	}
 	return 0;
 }
 
-static void end_all(struct gone *gone)
+static int end_if_unknown(struct range *range, void *data)
+{
+	const struct gone *gone = data;
+	unsigned type;
+	if (drv.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, range->start) == CUDA_ERROR_INVALID_VALUE)
+		memory_gone(range, gone->call, REPORT_FREED, gone->site);
+	return 0;
+}
+
+static void end_each(struct call *call, CUcontext context, int (*end_if)(struct range *, void *))
 {
 	struct site site;
 	if (!ranges || registry_empty(ranges))
 		return;
-	site_capture(&site, gone->call->caller);
-	gone->site = &site;
-	registry_each(ranges, end_if_gone, gone);
+	site_capture(&site, call->caller);
+	registry_each(ranges, end_if, &(struct gone){.call = call, .context = context, .site = &site});
 }
 
 void protect_context_ended(struct call *call, CUcontext context)
 {
+	/* Also when nothing is protected now: the next context may have the same handle. */
 	verify_context_gone(context);
-	end_all(&(struct gone){.call = call, .context = context});
+	end_each(call, context, end_if_gone);
 }
 
-void protect_device_ended(struct call *call, int device)
+void protect_variables_ended(struct call *call)
 {
-	end_all(&(struct gone){.call = call, .device = device});
+	end_each(call, NULL, end_if_unknown);
+}
+
+bool protect_used(void)
+{
+	return atomic_load_explicit(&ranges_ever, memory_order_relaxed) != 0;
 }
 
 static int add_bytes(struct range *range, void *data)
