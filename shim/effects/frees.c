@@ -12,9 +12,15 @@ static void ended_after(struct call *call, CUresult result)
 {
 	if (result == CUDA_SUCCESS)
 		protect_memory_ended(call);
+	else
+		for (size_t i = 0; i < call->ended_count; i++)
+			atomic_store(&call->ended[i]->ending, false);
 }
 
-/* Remembers the ranges in [start, end) before the driver takes the memory away: afterwards nobody could tell its size. */
+/*
+ * Remembers the ranges in [start, end) before the driver takes the memory away: afterwards nobody could tell its size. From here on calls are
+ * not judged against them: the driver may give the addresses to another thread before it returns to this one.
+ */
 static void ending(struct call *call, uint64_t start, uint64_t end)
 {
 	struct registry *ranges = protect_ranges();
@@ -25,6 +31,8 @@ static void ending(struct call *call, uint64_t start, uint64_t end)
 	if (!found)
 		return;
 	size_t total = registry_overlaps(ranges, start, end, found, count);
+	for (size_t i = 0; i < total && i < count; i++)
+		atomic_store(&found[i]->ending, true);
 	call->ended = found;
 	call->ended_count = total < count ? total : count;
 	call->after = ended_after;
@@ -50,12 +58,15 @@ static void context_after(struct call *call, CUresult result)
 {
 	if (result == CUDA_SUCCESS)
 		protect_context_ended(call, call->state[0].pointer);
+	else
+		protect_context_ending(call->state[0].pointer, false);
 }
 
 /* Functions are forgotten before the call: when it returns, another thread may have been given their handles already. */
 void effect_context_end(struct call *call, CUcontext context)
 {
 	function_forget();
+	protect_context_ending(context, true);
 	call->state[0].pointer = context;
 	call->after = context_after;
 }
@@ -99,8 +110,12 @@ void effect_primary_end(struct call *call, CUdevice device)
 void effect_primary_reset(struct call *call, CUdevice device)
 {
 	function_forget();
-	call->state[0].pointer = protect_used() ? primary_context(device) : NULL;
-	call->after = call->state[0].pointer ? context_after : NULL;
+	CUcontext context = protect_used() ? primary_context(device) : NULL;
+	if (!context)
+		return;
+	protect_context_ending(context, true);
+	call->state[0].pointer = context;
+	call->after = context_after;
 }
 
 static void module_after(struct call *call, CUresult result)

@@ -30,6 +30,10 @@ static void add_slot_value(struct call *call, const struct function_info *info, 
 	struct range *found[RANGES_PER_SLOT];
 	size_t count = registry_stab(ranges, value, found, RANGES_PER_SLOT);
 	for (size_t i = 0; i < count && i < RANGES_PER_SLOT; i++) {
+		if (atomic_load_explicit(&found[i]->ending, memory_order_relaxed)) {
+			range_put(found[i]);
+			continue;
+		}
 		struct call_slot slot = {info, argument, offset, value, found[i]};
 		call_add_slot(call, &slot);
 	}

@@ -368,15 +368,20 @@ struct gone {
 	const struct site *site;
 };
 
-static int end_if_gone(struct range *range, void *data)
+static CUcontext home_of(const struct range *range)
 {
-	const struct gone *gone = data;
 	struct home *home;
 	pthread_mutex_lock(&homes_lock);
 	HASH_FIND(hh, homes, &range->handle, sizeof range->handle, home);
 	CUcontext context = home ? home->context : NULL;
 	pthread_mutex_unlock(&homes_lock);
-	if (context == gone->context)
+	return context;
+}
+
+static int end_if_gone(struct range *range, void *data)
+{
+	const struct gone *gone = data;
+	if (home_of(range) == gone->context)
 		memory_gone(range, gone->call, REPORT_ENDED, gone->site);
 	return 0;
 }
@@ -397,6 +402,25 @@ static void end_each(struct call *call, CUcontext context, int (*end_if)(struct 
 		return;
 	site_capture(&site, call->caller);
 	registry_each(ranges, end_if, &(struct gone){.call = call, .context = context, .site = &site});
+}
+
+struct ending {
+	CUcontext context;
+	bool ending;
+};
+
+static int mark_ending(struct range *range, void *data)
+{
+	const struct ending *ending = data;
+	if (home_of(range) == ending->context)
+		atomic_store(&range->ending, ending->ending);
+	return 0;
+}
+
+void protect_context_ending(CUcontext context, bool ending)
+{
+	if (ranges && !registry_empty(ranges))
+		registry_each(ranges, mark_ending, &(struct ending){context, ending});
 }
 
 void protect_context_ended(struct call *call, CUcontext context)

@@ -28,7 +28,10 @@ static inline int range_device(const struct range *range)
 /* The memory of call->ended is gone: their protections end, each with a record. */
 void protect_memory_ended(struct call *call);
 
-/* A context is gone with all its memory. */
+/*
+ * A context is about to end: calls are not judged against its ranges from here on. Then it is gone with all its memory, or (`ending` false) was kept.
+ */
+void protect_context_ending(CUcontext context, bool ending);
 void protect_context_ended(struct call *call, CUcontext context);
 
 /* A module is gone with its variables: ends the protections of memory that is no more. */
