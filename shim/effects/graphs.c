@@ -3,11 +3,11 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <uthash.h>
 
 #include "shim/effects/launches.h"
 #include "shim/hook_state.h"
 #include "shim/kernels/function.h"
+#include "shim/table.h"
 
 struct graph_exec {
 	CUgraphExec exec;
@@ -45,14 +45,17 @@ static void free_entry(struct graph_exec *entry)
 	free(entry);
 }
 
-/* Takes it over. What the table has under that handle went with its context. */
+/* Takes it over. What the table has under that handle went with its context. Without memory it is lost, and its launches are counted. */
 static void put_in(struct graph_exec *entry)
 {
 	struct graph_exec *old;
 	pthread_mutex_lock(&lock);
 	HASH_REPLACE_PTR(execs, exec, entry, old);
+	bool added = entry->hh.tbl;
 	pthread_mutex_unlock(&lock);
 	free_entry(old);
+	if (!added)
+		free_entry(entry);
 }
 
 static void instantiate_after(struct call *call, CUresult result)

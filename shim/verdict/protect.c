@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 #include "shim/cuconst.h"
 #include "shim/effects/call.h"
@@ -12,6 +11,7 @@
 #include "shim/effects/launches.h"
 #include "shim/hook_state.h"
 #include "shim/report/report.h"
+#include "shim/table.h"
 #include "shim/verdict/judge.h"
 #include "shim/verdict/lifecycle.h"
 #include "shim/verdict/options.h"
@@ -119,7 +119,10 @@ static void remember_home(registry_handle handle, CUcontext context)
 	home->context = context;
 	pthread_mutex_lock(&homes_lock);
 	HASH_ADD(hh, homes, handle, sizeof home->handle, home);
+	bool added = home->hh.tbl;
 	pthread_mutex_unlock(&homes_lock);
+	if (!added)
+		free(home);
 }
 
 static void forget_home(registry_handle handle)
