@@ -14,6 +14,7 @@
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -111,9 +112,12 @@ int cuconst_last_cuda_error(void);
 /* The fallback: each name becomes a look-up in what is loaded. Defined here so that nothing needs to be linked. */
 #define CUCONST_CALL_(name, type, args, none)                                                                          \
 	do {                                                                                                           \
-		type fn_ = (type)dlsym(RTLD_DEFAULT, #name);                                                           \
+		type fn_ = NULL;                                                                                       \
+		void *found_ = dlsym(CUCONST_ANYWHERE_, #name);                                                        \
+		memcpy(&fn_, &found_, sizeof fn_); /* ISO C has no cast from an object's address to a function's */    \
 		return fn_ ? fn_ args : none;                                                                          \
 	} while (0)
+#define CUCONST_ANYWHERE_ NULL /* RTLD_DEFAULT; <dlfcn.h> has that word for programs with _GNU_SOURCE only */
 
 static inline cuconst_result cuconst_protect_(uint64_t ptr, size_t bytes, const char *label, unsigned flags,
                                               const struct cuconst_protect_info *info, cuconst_handle *ret_handle)

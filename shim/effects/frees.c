@@ -12,9 +12,15 @@ static void ended_after(struct call *call, CUresult result)
 {
 	if (result == CUDA_SUCCESS)
 		protect_memory_ended(call);
+	else
+		for (size_t i = 0; i < call->ended_count; i++)
+			atomic_store(&call->ended[i]->ending, false);
 }
 
-/* Remembers the ranges in [start, end) before the driver takes the memory away: afterwards nobody could tell its size. */
+/*
+ * Remembers the ranges in [start, end) before the driver takes the memory away: afterwards nobody could tell its size. From here on calls are
+ * not judged against them: the driver may give the addresses to another thread before it returns to this one.
+ */
 static void ending(struct call *call, uint64_t start, uint64_t end)
 {
 	struct registry *ranges = protect_ranges();
@@ -25,6 +31,8 @@ static void ending(struct call *call, uint64_t start, uint64_t end)
 	if (!found)
 		return;
 	size_t total = registry_overlaps(ranges, start, end, found, count);
+	for (size_t i = 0; i < total && i < count; i++)
+		atomic_store(&found[i]->ending, true);
 	call->ended = found;
 	call->ended_count = total < count ? total : count;
 	call->after = ended_after;
@@ -50,12 +58,31 @@ static void context_after(struct call *call, CUresult result)
 {
 	if (result == CUDA_SUCCESS)
 		protect_context_ended(call, call->state[0].pointer);
+	else
+		protect_context_ending(call->state[0].pointer, false);
 }
 
+/* Functions are forgotten before the call: when it returns, another thread may have been given their handles already. */
 void effect_context_end(struct call *call, CUcontext context)
 {
+	function_forget();
+	protect_context_ending(context, true);
 	call->state[0].pointer = context;
 	call->after = context_after;
+}
+
+/* The primary context of a device, if it is there. Its handle is only told with a reference, which is given back at once. */
+static CUcontext primary_context(CUdevice device)
+{
+	CUcontext context = NULL;
+	unsigned flags;
+	int active = 0;
+	if (!drv.cuDevicePrimaryCtxGetState || !drv.cuDevicePrimaryCtxRetain || !drv.cuDevicePrimaryCtxRelease_v2 ||
+	    drv.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || !active ||
+	    drv.cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS)
+		return NULL;
+	drv.cuDevicePrimaryCtxRelease_v2(device);
+	return context;
 }
 
 /* A release ends the primary context only when it was the last: its state tells afterwards. */
@@ -63,24 +90,42 @@ static void primary_after(struct call *call, CUresult result)
 {
 	unsigned flags;
 	int active = 1;
-	if (result == CUDA_SUCCESS && drv.cuDevicePrimaryCtxGetState &&
+	if (result == CUDA_SUCCESS &&
 	    drv.cuDevicePrimaryCtxGetState((CUdevice)call->state[1].number, &flags, &active) == CUDA_SUCCESS && !active)
-		protect_device_ended(call, (int)call->state[1].number);
+		protect_context_ended(call, call->state[0].pointer);
 }
 
 void effect_primary_end(struct call *call, CUdevice device)
 {
+	function_forget();
+	CUcontext context = protect_used() ? primary_context(device) : NULL;
+	if (!context)
+		return;
+	call->state[0].pointer = context;
 	call->state[1].number = (uint64_t)device;
 	call->after = primary_after;
+}
+
+/* A reset takes all memory and modules away, however many hold the context: it stays active, and empty. */
+void effect_primary_reset(struct call *call, CUdevice device)
+{
+	function_forget();
+	CUcontext context = protect_used() ? primary_context(device) : NULL;
+	if (!context)
+		return;
+	protect_context_ending(context, true);
+	call->state[0].pointer = context;
+	call->after = context_after;
 }
 
 static void module_after(struct call *call, CUresult result)
 {
 	if (result == CUDA_SUCCESS)
-		function_forget();
+		protect_variables_ended(call);
 }
 
 void effect_module_end(struct call *call)
 {
+	function_forget();
 	call->after = module_after;
 }

@@ -2,11 +2,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 #include "shim/effects/graphs.h"
 #include "shim/effects/launches.h"
 #include "shim/kernels/function.h"
+#include "shim/table.h"
 
 #define MAX_DEPTH 32 /* of child graphs and conditional bodies */
 
@@ -232,6 +232,14 @@ void graph_nodes_read(struct graph_nodes *list, CUgraph graph)
 	read_graph(list, graph, 0);
 }
 
+static void free_conditional(struct conditional *conditional)
+{
+	if (!conditional)
+		return;
+	free(conditional->bodies);
+	free(conditional);
+}
+
 static void add_after(struct call *call, CUresult result)
 {
 	const CUgraphNode *node = call->state[0].pointer;
@@ -252,11 +260,11 @@ static void add_after(struct call *call, CUresult result)
 	added->bodies = bodies;
 	pthread_mutex_lock(&conditionals_lock);
 	HASH_REPLACE_PTR(conditionals, node, added, old);
+	bool kept = added->hh.tbl;
 	pthread_mutex_unlock(&conditionals_lock);
-	if (old) {
-		free(old->bodies);
-		free(old);
-	}
+	free_conditional(old);
+	if (!kept)
+		free_conditional(added);
 }
 
 void effect_graph_add(struct call *call, CUgraphNode *node, CUgraphNodeParams *params)

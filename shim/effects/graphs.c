@@ -3,11 +3,11 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <uthash.h>
 
 #include "shim/effects/launches.h"
 #include "shim/hook_state.h"
 #include "shim/kernels/function.h"
+#include "shim/table.h"
 
 struct graph_exec {
 	CUgraphExec exec;
@@ -26,17 +26,36 @@ static struct graph_exec *find(CUgraphExec exec)
 	return found;
 }
 
-static void forget(CUgraphExec exec)
+/* Takes an entry out of the table; the caller owns it. NULL: there is none. */
+static struct graph_exec *take_out(CUgraphExec exec)
 {
 	pthread_mutex_lock(&lock);
 	struct graph_exec *found = find(exec);
 	if (found)
 		HASH_DEL(execs, found);
 	pthread_mutex_unlock(&lock);
-	if (found) {
-		graph_nodes_free(&found->list);
-		free(found);
-	}
+	return found;
+}
+
+static void free_entry(struct graph_exec *entry)
+{
+	if (!entry)
+		return;
+	graph_nodes_free(&entry->list);
+	free(entry);
+}
+
+/* Takes it over. What the table has under that handle went with its context. Without memory it is lost, and its launches are counted. */
+static void put_in(struct graph_exec *entry)
+{
+	struct graph_exec *old;
+	pthread_mutex_lock(&lock);
+	HASH_REPLACE_PTR(execs, exec, entry, old);
+	bool added = entry->hh.tbl;
+	pthread_mutex_unlock(&lock);
+	free_entry(old);
+	if (!added)
+		free_entry(entry);
 }
 
 static void instantiate_after(struct call *call, CUresult result)
@@ -49,10 +68,7 @@ static void instantiate_after(struct call *call, CUresult result)
 		return;
 	added->exec = *exec;
 	graph_nodes_read(&added->list, call->state[1].pointer);
-	forget(*exec);
-	pthread_mutex_lock(&lock);
-	HASH_ADD_PTR(execs, exec, added);
-	pthread_mutex_unlock(&lock);
+	put_in(added);
 }
 
 void effect_instantiate(struct call *call, CUgraphExec *exec, CUgraph graph)
@@ -65,12 +81,15 @@ void effect_instantiate(struct call *call, CUgraphExec *exec, CUgraph graph)
 static void destroy_after(struct call *call, CUresult result)
 {
 	if (result == CUDA_SUCCESS)
-		forget(call->state[0].pointer);
+		free_entry(call->state[0].pointer);
+	else if (call->state[0].pointer)
+		put_in(call->state[0].pointer);
 }
 
+/* Taken out before the call: when it returns, another thread may have been given the handle, and have put its own graph in. */
 void effect_exec_destroy(struct call *call, CUgraphExec exec)
 {
-	call->state[0].pointer = exec;
+	call->state[0].pointer = take_out(exec);
 	call->after = destroy_after;
 }
 

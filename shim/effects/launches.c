@@ -30,6 +30,10 @@ static void add_slot_value(struct call *call, const struct function_info *info, 
 	struct range *found[RANGES_PER_SLOT];
 	size_t count = registry_stab(ranges, value, found, RANGES_PER_SLOT);
 	for (size_t i = 0; i < count && i < RANGES_PER_SLOT; i++) {
+		if (atomic_load_explicit(&found[i]->ending, memory_order_relaxed)) {
+			range_put(found[i]);
+			continue;
+		}
 		struct call_slot slot = {info, argument, offset, value, found[i]};
 		call_add_slot(call, &slot);
 	}
@@ -46,14 +50,17 @@ void launch_scan_param(struct call *call, const struct function_info *info, int 
 
 void launch_scan_block(struct call *call, const struct function_info *info, const void *block, size_t size)
 {
-	for (size_t offset = 0; offset + 8 <= size; offset += 8) {
-		uint64_t value;
-		uint32_t within = (uint32_t)offset;
-		memcpy(&value, (const char *)block + offset, sizeof value);
-		if (registry_in_bounds(protect_ranges(), value, value + 1)) {
-			int argument = function_param_at(info, (uint32_t)offset, &within);
-			add_slot_value(call, info, argument, within, value);
-		}
+	const char *bytes = block;
+	if (!info->readable) {
+		launch_scan_param(call, info, -1, bytes, size);
+		return;
+	}
+	/* One by one, as a launch has them: a packed struct lies at no multiple of 8. */
+	for (size_t i = 0; i < info->param_count; i++) {
+		const struct function_param *param = &info->params[i];
+		if (param->offset < size)
+			launch_scan_param(call, info, (int)i, bytes + param->offset,
+			                  param->bytes < size - param->offset ? param->bytes : size - param->offset);
 	}
 }
 
@@ -79,8 +86,10 @@ void effect_launch(struct call *call, CUfunction function, void **params, void *
 {
 	launch_number(call);
 	const struct function_info *info = function_info(function);
-	if (!info)
+	if (!info) {
+		hook_count(COUNT_UNJUDGED);
 		return;
+	}
 	const void *block;
 	size_t size;
 	if (!params) {

@@ -156,18 +156,6 @@ void function_forget(void)
 	atomic_fetch_add_explicit(&epoch, 1, memory_order_acq_rel);
 }
 
-int function_param_at(const struct function_info *info, uint32_t offset, uint32_t *ret_within)
-{
-	for (size_t i = 0; i < info->param_count; i++) {
-		const struct function_param *param = &info->params[i];
-		if (offset >= param->offset && offset - param->offset < param->bytes) {
-			*ret_within = offset - param->offset;
-			return (int)i;
-		}
-	}
-	return -1;
-}
-
 enum kernel_verdict function_verdict(const struct function_info *info, int argument, uint32_t offset)
 {
 	return KERNEL_UNKNOWN;

@@ -30,9 +30,6 @@ const struct function_info *function_info(CUfunction function);
 /* A module or library was unloaded: handles may come again for other functions. */
 void function_forget(void);
 
-/* Which parameter holds byte `offset` of the block: its index, or -1; *ret_within is the offset inside it. */
-int function_param_at(const struct function_info *info, uint32_t offset, uint32_t *ret_within);
-
 /*
  * The kernel verdict of one slot (design: clean, stores, near, unknown). No store paths are read yet, so every slot that points
  * into a protected range may be stored through: KERNEL_UNKNOWN, and the launch is verified on the device.

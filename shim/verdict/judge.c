@@ -90,7 +90,8 @@ static uint64_t bytes_inside(const struct extent *extent, uint64_t start, uint64
 static void add_hit(struct judgement *judgement, struct range *range, const struct call_write *write)
 {
 	uint64_t start, end;
-	if (!extent_overlaps(&write->extent, range->start, range->end, &start, &end)) {
+	if (atomic_load_explicit(&range->ending, memory_order_relaxed) ||
+	    !extent_overlaps(&write->extent, range->start, range->end, &start, &end)) {
 		range_put(range);
 		return;
 	}
@@ -400,7 +401,7 @@ bool judge_library_write(const char *api, const char *note, uint64_t start, uint
 		                             .written_end = start + bytes < range->end ? start + bytes : range->end,
 		                             .written_exact = true,
 		                             .site = &site};
-		if (!owned(range, &site))
+		if (!atomic_load_explicit(&range->ending, memory_order_relaxed) && !owned(range, &site))
 			refuse |= emit(&event, range, mode == MODE_STRICT ? ACTION_STOPPED : ACTION_DENIED,
 			               CUDA_ERROR_NOT_PERMITTED);
 		range_put(range);

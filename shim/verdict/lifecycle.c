@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "shim/cuconst.h"
@@ -21,9 +22,12 @@
 #include "shim/verdict/verify.h"
 
 #define BLIND_BYTES 1024
+#define CLOSE_WAIT_MS 2000
 
 static _Atomic bool initialised; /* cuInit succeeded here: a fork child cannot use CUDA */
-static _Atomic bool armed_once, closed;
+static _Atomic bool armed_once;
+enum { OPEN, CLOSING, CLOSED };
+static _Atomic int closed; /* the report */
 
 static void summary_fill(struct report_summary *ret, char *blind, size_t blind_bytes)
 {
@@ -56,12 +60,23 @@ static void summary_fill(struct report_summary *ret, char *blind, size_t blind_b
 	ret->blind = used || doors ? blind : NULL;
 }
 
+/* Another thread writes the last line. Bounded: it may have been stopped, or be this one below a signal handler. */
+static void wait_until_closed(void)
+{
+	const struct timespec pause = {0, 1000000};
+	for (int i = 0; i < CLOSE_WAIT_MS && atomic_load(&closed) == CLOSING; i++)
+		nanosleep(&pause, NULL);
+}
+
 static void close_report(void)
 {
 	char blind[BLIND_BYTES];
 	struct report_summary summary;
-	if (atomic_exchange(&closed, true))
+	int state = OPEN;
+	if (!atomic_compare_exchange_strong(&closed, &state, CLOSING)) {
+		wait_until_closed();
 		return;
+	}
 	summary_fill(&summary, blind, sizeof blind);
 	atomic_fetch_add(&status_page()->launches, summary.launches);
 	bool used = summary.ranges_ever || summary.launches || summary.calls || summary.graph_launches;
@@ -70,6 +85,7 @@ static void close_report(void)
 		report_open();
 	if (used)
 		report_close(&summary);
+	atomic_store(&closed, CLOSED);
 }
 
 /* Registered at the first CUDA call. The driver may be gone when it runs: nothing here looks at its memory. */

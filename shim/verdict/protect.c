@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 #include "shim/cuconst.h"
 #include "shim/effects/call.h"
@@ -12,6 +11,7 @@
 #include "shim/effects/launches.h"
 #include "shim/hook_state.h"
 #include "shim/report/report.h"
+#include "shim/table.h"
 #include "shim/verdict/judge.h"
 #include "shim/verdict/lifecycle.h"
 #include "shim/verdict/options.h"
@@ -119,7 +119,10 @@ static void remember_home(registry_handle handle, CUcontext context)
 	home->context = context;
 	pthread_mutex_lock(&homes_lock);
 	HASH_ADD(hh, homes, handle, sizeof home->handle, home);
+	bool added = home->hh.tbl;
 	pthread_mutex_unlock(&homes_lock);
+	if (!added)
+		free(home);
 }
 
 static void forget_home(registry_handle handle)
@@ -364,45 +367,80 @@ void protect_memory_ended(struct call *call)
 
 struct gone {
 	const struct call *call;
-	CUcontext context; /* or NULL: by device */
-	int device;
+	CUcontext context;
 	const struct site *site;
 };
 
-static int end_if_gone(struct range *range, void *data)
+static CUcontext home_of(const struct range *range)
 {
-	const struct gone *gone = data;
 	struct home *home;
 	pthread_mutex_lock(&homes_lock);
 	HASH_FIND(hh, homes, &range->handle, sizeof range->handle, home);
 	CUcontext context = home ? home->context : NULL;
 	pthread_mutex_unlock(&homes_lock);
-	if (gone->context ? context == gone->context : range_device(range) == gone->device) {
-		verify_context_gone(context);
+	return context;
+}
+
+static int end_if_gone(struct range *range, void *data)
+{
+	const struct gone *gone = data;
+	if (home_of(range) == gone->context)
 		memory_gone(range, gone->call, REPORT_ENDED, gone->site);
-	}
 	return 0;
 }
 
-static void end_all(struct gone *gone)
+static int end_if_unknown(struct range *range, void *data)
+{
+	const struct gone *gone = data;
+	unsigned type;
+	if (drv.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, range->start) == CUDA_ERROR_INVALID_VALUE)
+		memory_gone(range, gone->call, REPORT_FREED, gone->site);
+	return 0;
+}
+
+static void end_each(struct call *call, CUcontext context, int (*end_if)(struct range *, void *))
 {
 	struct site site;
 	if (!ranges || registry_empty(ranges))
 		return;
-	site_capture(&site, gone->call->caller);
-	gone->site = &site;
-	registry_each(ranges, end_if_gone, gone);
+	site_capture(&site, call->caller);
+	registry_each(ranges, end_if, &(struct gone){.call = call, .context = context, .site = &site});
+}
+
+struct ending {
+	CUcontext context;
+	bool ending;
+};
+
+static int mark_ending(struct range *range, void *data)
+{
+	const struct ending *ending = data;
+	if (home_of(range) == ending->context)
+		atomic_store(&range->ending, ending->ending);
+	return 0;
+}
+
+void protect_context_ending(CUcontext context, bool ending)
+{
+	if (ranges && !registry_empty(ranges))
+		registry_each(ranges, mark_ending, &(struct ending){context, ending});
 }
 
 void protect_context_ended(struct call *call, CUcontext context)
 {
+	/* Also when nothing is protected now: the next context may have the same handle. */
 	verify_context_gone(context);
-	end_all(&(struct gone){.call = call, .context = context});
+	end_each(call, context, end_if_gone);
 }
 
-void protect_device_ended(struct call *call, int device)
+void protect_variables_ended(struct call *call)
 {
-	end_all(&(struct gone){.call = call, .device = device});
+	end_each(call, NULL, end_if_unknown);
+}
+
+bool protect_used(void)
+{
+	return atomic_load_explicit(&ranges_ever, memory_order_relaxed) != 0;
 }
 
 static int add_bytes(struct range *range, void *data)

@@ -5,6 +5,7 @@
 #ifndef CUCONST_VERDICT_PROTECT_H
 #define CUCONST_VERDICT_PROTECT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "registry/registry.h"
@@ -27,9 +28,17 @@ static inline int range_device(const struct range *range)
 /* The memory of call->ended is gone: their protections end, each with a record. */
 void protect_memory_ended(struct call *call);
 
-/* A context (or a device's primary context) is gone with all its memory. */
+/*
+ * A context is about to end: calls are not judged against its ranges from here on. Then it is gone with all its memory, or (`ending` false) was kept.
+ */
+void protect_context_ending(CUcontext context, bool ending);
 void protect_context_ended(struct call *call, CUcontext context);
-void protect_device_ended(struct call *call, int device);
+
+/* A module is gone with its variables: ends the protections of memory that is no more. */
+void protect_variables_ended(struct call *call);
+
+/* Was anything protected in this process, ever? One load. */
+bool protect_used(void);
 
 struct protect_totals {
 	uint64_t ranges_ever, ranges_live, bytes_live, ended_unverified;

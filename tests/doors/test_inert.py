@@ -81,3 +81,11 @@ def test_shim_from_an_odd_path(tmp_path):
     out = run([sys.executable, "-c", CTYPES.format(name="libcuda.so.1", mode="ctypes.RTLD_LOCAL")], LD_PRELOAD=str(link),
               LD_LIBRARY_PATH=str(DRIVER))
     assert out.stdout.split() == ["6", "5", "0"], out.stderr
+
+
+def test_nothing_inside_ends_the_process_or_prints_through_stdio():
+    """The one way out is _exit() or abort(), in strict; uthash, unless told otherwise, calls exit() when memory runs out."""
+    names = run(["nm", "-D", "--undefined-only", str(LIBRARY)]).stdout.split()
+    used = {name.split("@")[0] for name in names}
+    assert {"_exit", "malloc"} <= used
+    assert not used & {"exit", "quick_exit", "dlsym", "printf", "fprintf", "__fprintf_chk", "puts", "fputs", "fwrite", "perror"}

@@ -55,3 +55,13 @@ def test_a_hundred_thousand_are_ten_records_and_a_count(tmp_path):
     text = "".join(path.read_text() for path in tmp_path.glob("log.*"))
     assert text.count('"kind":"violation"') == 10, text[:2000]
     assert '"violations":100000' in text.splitlines()[-1]
+
+
+def test_the_last_line_is_there_when_many_threads_end_the_process(tmp_path):
+    for turn in range(40):
+        (tmp_path / str(turn)).mkdir()
+        done = run("threads_all_write", "strict", tmp_path / str(turn))
+        assert done.returncode == 86, done
+        assert "cuconst: summary: " in done.stderr, (turn, done.stderr)
+        (log,) = (tmp_path / str(turn)).glob("log.*")
+        assert '"kind":"summary"' in log.read_text(), turn
