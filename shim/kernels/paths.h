@@ -1,0 +1,67 @@
+/*
+ * Store paths: for each 8-byte slot of a kernel's parameters, can the kernel store through it? Worked out from its machine code (sass) or its PTX,
+ * once per kernel, conservatively: what is not understood makes the kernel unknown, never clean. No driver, no vendor tool, no global state.
+ */
+#ifndef CUCONST_KERNELS_PATHS_H
+#define CUCONST_KERNELS_PATHS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What the kernel does with the address in a slot. Ordered: more is worse. */
+enum slot_use { SLOT_NONE, SLOT_LOAD, SLOT_STORE };
+
+struct slot_paths {
+	uint8_t use;    /* enum slot_use */
+	bool only_base; /* some store has this slot as its one and only base: refusing or swapping the slot meets that store exactly */
+	bool compared;  /* compared with, or subtracted from, another slot's address: must not be swapped for a twin */
+};
+
+/* Why a kernel stores through addresses that did not come from its parameters, or could not be read. Static text in paths_reason(). */
+enum paths_reason {
+	PATHS_CLEAR,          /* every store has a parameter base (or a local or shared one) */
+	PATHS_TABLE,          /* an address was loaded from memory */
+	PATHS_GLOBAL,         /* a module global */
+	PATHS_SPLIT,          /* an address was put together from pieces that could not be followed */
+	PATHS_NO_BASE,        /* a store without any base */
+	PATHS_CALL,           /* a call whose target is not known */
+	PATHS_INSTRUCTION,    /* an instruction that is not known */
+	PATHS_ARCHITECTURE,   /* machine code of a generation that is not known */
+	PATHS_DAMAGED,        /* the image is cut or contradicts itself */
+	PATHS_LIMIT,          /* too large to follow within the limits */
+};
+
+/* One store-like instruction, for messages. */
+struct store_site {
+	uint32_t offset;  /* bytes from the kernel's entry (machine code), or line of the PTX text */
+	uint32_t base;    /* slot that is its only base; UINT32_MAX: none, or several */
+	const char *kind; /* "STG", "RED", "st.global", ...: static text */
+};
+
+struct kernel_paths {
+	enum paths_reason reason; /* anything but PATHS_CLEAR: slots that say less than SLOT_STORE prove nothing */
+	uint32_t reason_offset;   /* where it was met, as store_site.offset */
+	size_t slot_count;        /* of the parameter block, rounded up to 8 bytes */
+	struct slot_paths *slots;
+	size_t store_count;       /* at most PATHS_STORES are kept, all are counted */
+	struct store_site *stores;
+};
+#define PATHS_STORES 256
+
+/* Gives back what an analysis allocated, and zeroes it. NULL is fine. */
+void kernel_paths_free(struct kernel_paths *paths);
+
+/* Static text for messages. */
+const char *paths_reason_text(enum paths_reason reason);
+
+/*
+ * Machine code: one kernel of a cubin (ELF image, `bytes` long) by its symbol. 0 with *ret_paths filled (also when its reason is not clear), -ENOENT
+ * (no such kernel), -ENOMEM. Never reads outside [image, image + bytes).
+ */
+int paths_of_cubin(const void *image, size_t bytes, const char *kernel, struct kernel_paths *ret_paths);
+
+/* PTX text: the same question. `text` need not be terminated. 0, -ENOENT, -ENOMEM. */
+int paths_of_ptx(const char *text, size_t bytes, const char *kernel, struct kernel_paths *ret_paths);
+
+#endif
