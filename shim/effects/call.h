@@ -137,6 +137,8 @@ void effect_exec_node(struct call *call, CUgraphExec exec, CUgraphNode node, CUg
 void effect_exec_update(struct call *call, CUgraphExec exec, CUgraph graph);
 void effect_exec_enable(struct call *call, CUgraphExec exec, CUgraphNode node, unsigned enabled);
 void effect_graph_launch(struct call *call, CUgraphExec exec);
-void effect_graph_add(struct call *call, CUgraphNode *node, CUgraphNodeParams *params);
+void effect_graph_add(struct call *call, CUgraphNode *node, CUgraph graph, CUgraphNodeParams *params);
+void effect_graph_destroy(struct call *call, CUgraph graph);
+void effect_graph_destroy_node(struct call *call, CUgraphNode node);
 
 #endif
