@@ -123,6 +123,7 @@ void effect_init(struct call *call);
 /* capture.c, graphs.c, graph_nodes.c */
 void effect_capture_begin(struct call *call);
 void effect_capture_end(struct call *call);
+void effect_stream_destroy(struct call *call, CUstream stream);
 void effect_instantiate(struct call *call, CUgraphExec *exec, CUgraph graph);
 void effect_exec_destroy(struct call *call, CUgraphExec exec);
 void effect_exec_kernel_v1(struct call *call, CUgraphExec exec, CUgraphNode node,
