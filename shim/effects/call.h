@@ -123,6 +123,7 @@ void effect_init(struct call *call);
 /* capture.c, graphs.c, graph_nodes.c */
 void effect_capture_begin(struct call *call);
 void effect_capture_end(struct call *call);
+void effect_stream_destroy(struct call *call, CUstream stream);
 void effect_instantiate(struct call *call, CUgraphExec *exec, CUgraph graph);
 void effect_exec_destroy(struct call *call, CUgraphExec exec);
 void effect_exec_kernel_v1(struct call *call, CUgraphExec exec, CUgraphNode node,
@@ -137,6 +138,8 @@ void effect_exec_node(struct call *call, CUgraphExec exec, CUgraphNode node, CUg
 void effect_exec_update(struct call *call, CUgraphExec exec, CUgraph graph);
 void effect_exec_enable(struct call *call, CUgraphExec exec, CUgraphNode node, unsigned enabled);
 void effect_graph_launch(struct call *call, CUgraphExec exec);
-void effect_graph_add(struct call *call, CUgraphNode *node, CUgraphNodeParams *params);
+void effect_graph_add(struct call *call, CUgraphNode *node, CUgraph graph, CUgraphNodeParams *params);
+void effect_graph_destroy(struct call *call, CUgraph graph);
+void effect_graph_destroy_node(struct call *call, CUgraphNode node);
 
 #endif

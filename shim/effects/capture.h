@@ -12,6 +12,9 @@ bool capture_is_running(CUstream stream);
 /* Does any capture run in this process? One load. */
 bool capture_anywhere(void);
 
+/* A context is gone, and the captures in its streams with it. */
+void capture_context_ended(CUcontext context);
+
 /* fork child: no capture runs. */
 void capture_reset(void);
 

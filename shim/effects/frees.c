@@ -54,10 +54,16 @@ void effect_unmap(struct call *call, uint64_t address, uint64_t bytes)
 		ending(call, address, address + bytes);
 }
 
+static void context_gone(struct call *call, CUcontext context)
+{
+	capture_context_ended(context);
+	protect_context_ended(call, context);
+}
+
 static void context_after(struct call *call, CUresult result)
 {
 	if (result == CUDA_SUCCESS)
-		protect_context_ended(call, call->state[0].pointer);
+		context_gone(call, call->state[0].pointer);
 	else
 		protect_context_ending(call->state[0].pointer, false);
 }
@@ -92,13 +98,13 @@ static void primary_after(struct call *call, CUresult result)
 	int active = 1;
 	if (result == CUDA_SUCCESS &&
 	    drv.cuDevicePrimaryCtxGetState((CUdevice)call->state[1].number, &flags, &active) == CUDA_SUCCESS && !active)
-		protect_context_ended(call, call->state[0].pointer);
+		context_gone(call, call->state[0].pointer);
 }
 
 void effect_primary_end(struct call *call, CUdevice device)
 {
 	function_forget();
-	CUcontext context = protect_used() ? primary_context(device) : NULL;
+	CUcontext context = protect_used() || capture_anywhere() ? primary_context(device) : NULL;
 	if (!context)
 		return;
 	call->state[0].pointer = context;
@@ -110,7 +116,7 @@ void effect_primary_end(struct call *call, CUdevice device)
 void effect_primary_reset(struct call *call, CUdevice device)
 {
 	function_forget();
-	CUcontext context = protect_used() ? primary_context(device) : NULL;
+	CUcontext context = protect_used() || capture_anywhere() ? primary_context(device) : NULL;
 	if (!context)
 		return;
 	protect_context_ending(context, true);

@@ -10,15 +10,19 @@
 
 #define MAX_DEPTH 32 /* of child graphs and conditional bodies */
 
-/* Bodies of conditional nodes: the driver tells them only when the node is added. */
-struct conditional {
+/*
+ * Graphs that belong to a node and end with it: bodies of conditional nodes, which the driver tells only when the node is added, and a child
+ * graph that was moved into its parent. Forgotten with the node: its handle may come again, and a dead body must not be read.
+ */
+struct owner {
 	CUgraphNode node;
+	CUgraph graph; /* that the node is in */
 	unsigned count;
 	CUgraph *bodies;
 	UT_hash_handle hh;
 };
-static struct conditional *conditionals;
-static pthread_mutex_t conditionals_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct owner *owners;
+static pthread_mutex_t owners_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void graph_node_clear(struct graph_node *node)
 {
@@ -144,13 +148,13 @@ static void read_conditional(struct graph_nodes *list, CUgraphNode handle, unsig
 {
 	CUgraph bodies[16];
 	unsigned count = 0;
-	struct conditional *known;
-	pthread_mutex_lock(&conditionals_lock);
-	HASH_FIND_PTR(conditionals, &handle, known);
+	struct owner *known;
+	pthread_mutex_lock(&owners_lock);
+	HASH_FIND_PTR(owners, &handle, known);
 	for (; known && count < known->count && count < 16; count++)
 		bodies[count] = known->bodies[count];
 	list->incomplete |= !known || known->count > 16;
-	pthread_mutex_unlock(&conditionals_lock);
+	pthread_mutex_unlock(&owners_lock);
 	for (unsigned i = 0; i < count; i++)
 		read_graph(list, bodies[i], depth + 1);
 }
@@ -232,46 +236,96 @@ void graph_nodes_read(struct graph_nodes *list, CUgraph graph)
 	read_graph(list, graph, 0);
 }
 
-static void free_conditional(struct conditional *conditional)
+static void free_owner(struct owner *owner)
 {
-	if (!conditional)
+	if (!owner)
 		return;
-	free(conditional->bodies);
-	free(conditional);
+	free(owner->bodies);
+	free(owner);
+}
+
+static void add_owner(CUgraphNode node, CUgraph graph, const CUgraph *bodies, unsigned count)
+{
+	struct owner *added = calloc(1, sizeof *added), *old;
+	CUgraph *copies = malloc((count ? count : 1) * sizeof *copies);
+	if (!added || !copies) {
+		free(added);
+		free(copies);
+		return;
+	}
+	memcpy(copies, bodies, count * sizeof *copies);
+	*added = (struct owner){.node = node, .graph = graph, .count = count, .bodies = copies};
+	pthread_mutex_lock(&owners_lock);
+	HASH_REPLACE_PTR(owners, node, added, old);
+	bool kept = added->hh.tbl;
+	pthread_mutex_unlock(&owners_lock);
+	free_owner(old);
+	if (!kept)
+		free_owner(added);
 }
 
 static void add_after(struct call *call, CUresult result)
 {
 	const CUgraphNode *node = call->state[0].pointer;
-	const CUgraphNodeParams *params = call->state[1].pointer;
-	if (result != CUDA_SUCCESS || !node || params->type != CU_GRAPH_NODE_TYPE_CONDITIONAL)
+	CUgraph graph = call->state[1].pointer;
+	const CUgraphNodeParams *params = call->state[2].pointer;
+	if (result != CUDA_SUCCESS || !node)
 		return;
-	unsigned count = params->conditional.size;
-	struct conditional *added = calloc(1, sizeof *added), *old;
-	CUgraph *bodies = malloc((count ? count : 1) * sizeof(CUgraph));
-	if (!added || !bodies || !params->conditional.phGraph_out) {
-		free(added);
-		free(bodies);
-		return;
-	}
-	memcpy(bodies, params->conditional.phGraph_out, count * sizeof *bodies);
-	added->node = *node;
-	added->count = count;
-	added->bodies = bodies;
-	pthread_mutex_lock(&conditionals_lock);
-	HASH_REPLACE_PTR(conditionals, node, added, old);
-	bool kept = added->hh.tbl;
-	pthread_mutex_unlock(&conditionals_lock);
-	free_conditional(old);
-	if (!kept)
-		free_conditional(added);
+	if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL && params->conditional.phGraph_out)
+		add_owner(*node, graph, params->conditional.phGraph_out, params->conditional.size);
+	else if (params->type == CU_GRAPH_NODE_TYPE_GRAPH && params->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
+		add_owner(*node, graph, &params->graph.graph, 1);
 }
 
-void effect_graph_add(struct call *call, CUgraphNode *node, CUgraphNodeParams *params)
+void effect_graph_add(struct call *call, CUgraphNode *node, CUgraph graph, CUgraphNodeParams *params)
 {
 	if (!params)
 		return;
 	call->state[0].pointer = node;
-	call->state[1].pointer = params;
+	call->state[1].pointer = graph;
+	call->state[2].pointer = params;
 	call->after = add_after;
+}
+
+static void forget_graph(CUgraph graph, unsigned depth);
+
+/* Locked. */
+static void forget_owner(struct owner *owner, unsigned depth)
+{
+	HASH_DEL(owners, owner);
+	for (unsigned i = 0; i < owner->count && depth < MAX_DEPTH; i++)
+		forget_graph(owner->bodies[i], depth + 1);
+	free_owner(owner);
+}
+
+/* Locked. Begins anew after each: the bodies' own nodes went with it. */
+static void forget_graph(CUgraph graph, unsigned depth)
+{
+	struct owner *owner = owners;
+	while (owner) {
+		if (owner->graph == graph) {
+			forget_owner(owner, depth);
+			owner = owners;
+		} else {
+			owner = owner->hh.next;
+		}
+	}
+}
+
+/* Before the call: when it returns, another thread may have been given the handles. */
+void effect_graph_destroy(struct call *call, CUgraph graph)
+{
+	pthread_mutex_lock(&owners_lock);
+	forget_graph(graph, 0);
+	pthread_mutex_unlock(&owners_lock);
+}
+
+void effect_graph_destroy_node(struct call *call, CUgraphNode node)
+{
+	struct owner *owner;
+	pthread_mutex_lock(&owners_lock);
+	HASH_FIND_PTR(owners, &node, owner);
+	if (owner)
+		forget_owner(owner, 0);
+	pthread_mutex_unlock(&owners_lock);
 }
