@@ -108,6 +108,7 @@ void effect_free(struct call *call, uint64_t address);
 void effect_unmap(struct call *call, uint64_t address, uint64_t bytes);
 void effect_context_end(struct call *call, CUcontext context);
 void effect_primary_end(struct call *call, CUdevice device);
+void effect_primary_reset(struct call *call, CUdevice device);
 void effect_module_end(struct call *call);
 
 /* launches.c */

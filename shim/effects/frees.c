@@ -5,6 +5,7 @@
 #include "shim/effects/capture.h"
 #include "shim/hook_state.h"
 #include "shim/kernels/function.h"
+#include "shim/verdict/lifecycle.h"
 #include "shim/verdict/protect.h"
 #include "shim/verdict/verify.h"
 
@@ -58,20 +59,49 @@ void effect_context_end(struct call *call, CUcontext context)
 	call->after = context_after;
 }
 
+/*
+ * The primary context of a device, NULL: it has none now, or nothing was ever protected. Alive by somebody's reference, so ours comes and goes
+ * without a trace.
+ */
+static CUcontext primary_context(CUdevice device)
+{
+	CUcontext context = NULL;
+	unsigned flags;
+	int active = 0;
+	if (!lifecycle_armed() || !drv.cuDevicePrimaryCtxGetState || !drv.cuDevicePrimaryCtxRetain ||
+	    !drv.cuDevicePrimaryCtxRelease_v2)
+		return NULL;
+	if (drv.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || !active ||
+	    drv.cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS)
+		return NULL;
+	drv.cuDevicePrimaryCtxRelease_v2(device);
+	return context;
+}
+
 /* A release ends the primary context only when it was the last: its state tells afterwards. */
 static void primary_after(struct call *call, CUresult result)
 {
 	unsigned flags;
 	int active = 1;
-	if (result == CUDA_SUCCESS && drv.cuDevicePrimaryCtxGetState &&
+	if (result == CUDA_SUCCESS &&
 	    drv.cuDevicePrimaryCtxGetState((CUdevice)call->state[1].number, &flags, &active) == CUDA_SUCCESS && !active)
-		protect_device_ended(call, (int)call->state[1].number);
+		protect_context_ended(call, call->state[0].pointer);
 }
 
 void effect_primary_end(struct call *call, CUdevice device)
 {
+	call->state[0].pointer = primary_context(device);
 	call->state[1].number = (uint64_t)device;
-	call->after = primary_after;
+	if (call->state[0].pointer)
+		call->after = primary_after;
+}
+
+/* A reset ends it whoever holds references; it may come back at once, with the same handle. */
+void effect_primary_reset(struct call *call, CUdevice device)
+{
+	CUcontext context = primary_context(device);
+	if (context)
+		effect_context_end(call, context);
 }
 
 static void module_after(struct call *call, CUresult result)

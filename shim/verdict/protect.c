@@ -369,8 +369,7 @@ void protect_memory_ended(struct call *call)
 
 struct gone {
 	const struct call *call;
-	CUcontext context; /* or NULL: by device */
-	int device;
+	CUcontext context;
 	const struct site *site;
 };
 
@@ -382,32 +381,19 @@ static int end_if_gone(struct range *range, void *data)
 	HASH_FIND(hh, homes, &range->handle, sizeof range->handle, home);
 	CUcontext context = home ? home->context : NULL;
 	pthread_mutex_unlock(&homes_lock);
-	if (gone->context ? context == gone->context : range_device(range) == gone->device) {
-		verify_context_gone(context);
+	if (context == gone->context)
 		memory_gone(range, gone->call, REPORT_ENDED, gone->site);
-	}
 	return 0;
-}
-
-static void end_all(struct gone *gone)
-{
-	struct site site;
-	if (!ranges || registry_empty(ranges))
-		return;
-	site_capture(&site, gone->call->caller);
-	gone->site = &site;
-	registry_each(ranges, end_if_gone, gone);
 }
 
 void protect_context_ended(struct call *call, CUcontext context)
 {
+	struct site site;
 	verify_context_gone(context);
-	end_all(&(struct gone){.call = call, .context = context});
-}
-
-void protect_device_ended(struct call *call, int device)
-{
-	end_all(&(struct gone){.call = call, .device = device});
+	if (!ranges || registry_empty(ranges))
+		return;
+	site_capture(&site, call->caller);
+	registry_each(ranges, end_if_gone, &(struct gone){call, context, &site});
 }
 
 static int add_bytes(struct range *range, void *data)

@@ -29,7 +29,6 @@ void protect_memory_ended(struct call *call);
 
 /* A context (or a device's primary context) is gone with all its memory. */
 void protect_context_ended(struct call *call, CUcontext context);
-void protect_device_ended(struct call *call, int device);
 
 struct protect_totals {
 	uint64_t ranges_ever, ranges_live, bytes_live, ended_unverified;
