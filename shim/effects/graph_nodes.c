@@ -2,10 +2,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 #include "shim/effects/graphs.h"
 #include "shim/effects/launches.h"
+#include "shim/hash.h"
 #include "shim/kernels/function.h"
 
 #define MAX_DEPTH 32 /* of child graphs and conditional bodies */
@@ -252,7 +252,12 @@ static void add_after(struct call *call, CUresult result)
 	added->bodies = bodies;
 	pthread_mutex_lock(&conditionals_lock);
 	HASH_REPLACE_PTR(conditionals, node, added, old);
+	bool took = hash_took(added);
 	pthread_mutex_unlock(&conditionals_lock);
+	if (!took) {
+		free(added->bodies);
+		free(added);
+	}
 	if (old) {
 		free(old->bodies);
 		free(old);

@@ -3,9 +3,9 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <uthash.h>
 
 #include "shim/effects/launches.h"
+#include "shim/hash.h"
 #include "shim/hook_state.h"
 #include "shim/kernels/function.h"
 
@@ -52,7 +52,12 @@ static void instantiate_after(struct call *call, CUresult result)
 	forget(*exec);
 	pthread_mutex_lock(&lock);
 	HASH_ADD_PTR(execs, exec, added);
+	bool took = hash_took(added);
 	pthread_mutex_unlock(&lock);
+	if (!took) { /* its launches are then counted as not judged */
+		graph_nodes_free(&added->list);
+		free(added);
+	}
 }
 
 void effect_instantiate(struct call *call, CUgraphExec *exec, CUgraph graph)

@@ -4,12 +4,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 #include "shim/cuconst.h"
 #include "shim/effects/call.h"
 #include "shim/effects/capture.h"
 #include "shim/effects/launches.h"
+#include "shim/hash.h"
 #include "shim/hook_state.h"
 #include "shim/report/report.h"
 #include "shim/verdict/judge.h"
@@ -119,12 +119,15 @@ static void remember_home(registry_handle handle, CUcontext context)
 {
 	struct home *home = calloc(1, sizeof *home);
 	if (!home)
-		return; /* the range then outlives its context, and ends with the process */
+		return; /* here and below: the range then outlives its context, and ends with the process */
 	home->handle = handle;
 	home->context = context;
 	pthread_mutex_lock(&homes_lock);
 	HASH_ADD(hh, homes, handle, sizeof home->handle, home);
+	bool took = hash_took(home);
 	pthread_mutex_unlock(&homes_lock);
+	if (!took)
+		free(home);
 }
 
 static void forget_home(registry_handle handle)
