@@ -37,6 +37,12 @@ struct judge_counts judge_counts(void)
 	return (struct judge_counts){atomic_load(&violations), atomic_load(&denied)};
 }
 
+void judge_postfork_child(void)
+{
+	atomic_store(&violations, 0);
+	atomic_store(&denied, 0);
+}
+
 /* May this writer write there? Owners are globs over library file names; unwinding was paid for already. */
 static bool owned(const struct range *range, const struct site *site)
 {

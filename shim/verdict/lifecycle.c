@@ -99,6 +99,7 @@ static void fork_child(void)
 {
 	protect_postfork_child();
 	report_postfork_child();
+	judge_postfork_child();
 	capture_reset();
 	hook_counts_reset();
 	if (atomic_load(&initialised)) {
