@@ -5,6 +5,7 @@
 #include "shim/effects/capture.h"
 #include "shim/hook_state.h"
 #include "shim/kernels/function.h"
+#include "shim/verdict/lifecycle.h"
 #include "shim/verdict/protect.h"
 #include "shim/verdict/verify.h"
 

@@ -5,8 +5,8 @@
 
 #include "shim/effects/graphs.h"
 #include "shim/effects/launches.h"
+#include "shim/hash.h"
 #include "shim/kernels/function.h"
-#include "shim/table.h"
 
 #define MAX_DEPTH 32 /* of child graphs and conditional bodies */
 
@@ -257,7 +257,7 @@ static void add_owner(CUgraphNode node, CUgraph graph, const CUgraph *bodies, un
 	*added = (struct owner){.node = node, .graph = graph, .count = count, .bodies = copies};
 	pthread_mutex_lock(&owners_lock);
 	HASH_REPLACE_PTR(owners, node, added, old);
-	bool kept = added->hh.tbl;
+	bool kept = hash_took(added);
 	pthread_mutex_unlock(&owners_lock);
 	free_owner(old);
 	if (!kept)

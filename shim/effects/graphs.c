@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "shim/effects/launches.h"
+#include "shim/hash.h"
 #include "shim/hook_state.h"
 #include "shim/kernels/function.h"
-#include "shim/table.h"
 
 struct graph_exec {
 	CUgraphExec exec;
@@ -51,7 +51,7 @@ static void put_in(struct graph_exec *entry)
 	struct graph_exec *old;
 	pthread_mutex_lock(&lock);
 	HASH_REPLACE_PTR(execs, exec, entry, old);
-	bool added = entry->hh.tbl;
+	bool added = hash_took(entry);
 	pthread_mutex_unlock(&lock);
 	free_entry(old);
 	if (!added)

@@ -37,6 +37,12 @@ struct judge_counts judge_counts(void)
 	return (struct judge_counts){atomic_load(&violations), atomic_load(&denied)};
 }
 
+void judge_postfork_child(void)
+{
+	atomic_store(&violations, 0);
+	atomic_store(&denied, 0);
+}
+
 /* May this writer write there? Owners are globs over library file names; unwinding was paid for already. */
 static bool owned(const struct range *range, const struct site *site)
 {
@@ -324,6 +330,22 @@ static void record_hits(const struct call *call)
 	}
 }
 
+/* A write that could not be judged, for want of memory, has been counted. What it wrote must not be laid at the door of a later kernel. */
+static void refresh_unjudged(const struct call *call)
+{
+	uint64_t start, end;
+	for (size_t i = 0; i < call->write_count; i++) {
+		struct range *found[16];
+		if (!extent_bounds(&call->writes[i].extent, &start, &end))
+			continue;
+		size_t count = registry_overlaps(protect_ranges(), start, end, found, 16);
+		count = count < 16 ? count : 16;
+		verify_refresh(found, count, call->stream);
+		for (size_t k = 0; k < count; k++)
+			range_put(found[k]);
+	}
+}
+
 CUresult judge_after(struct call *call, CUresult result)
 {
 	bool checked = false;
@@ -332,6 +354,8 @@ CUresult judge_after(struct call *call, CUresult result)
 	if (call->judgement && result == CUDA_SUCCESS) {
 		record_hits(call);
 		checked = verify_slots(call);
+	} else if (result == CUDA_SUCCESS) {
+		refresh_unjudged(call);
 	}
 	drop(call);
 	call_end(call);

@@ -37,5 +37,7 @@ struct judge_counts {
 	uint64_t denied;     /* of these, refused */
 };
 struct judge_counts judge_counts(void);
+/* fork child: the parent's are its own. */
+void judge_postfork_child(void);
 
 #endif

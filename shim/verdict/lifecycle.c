@@ -28,6 +28,7 @@ static _Atomic bool initialised; /* cuInit succeeded here: a fork child cannot u
 static _Atomic bool armed_once;
 enum { OPEN, CLOSING, CLOSED };
 static _Atomic int closed; /* the report */
+static const char *lacking; /* a driver function without which nothing can be checked on the device; NULL: all are there */
 
 static void summary_fill(struct report_summary *ret, char *blind, size_t blind_bytes)
 {
@@ -114,6 +115,7 @@ static void fork_child(void)
 {
 	protect_postfork_child();
 	report_postfork_child();
+	judge_postfork_child();
 	capture_reset();
 	hook_counts_reset();
 	if (atomic_load(&initialised)) {
@@ -124,6 +126,67 @@ static void fork_child(void)
 	}
 }
 
+/* What checks on the device cannot do without: the first that this driver lacks, or NULL. */
+static const char *find_lacking(void)
+{
+	const struct {
+		const char *name;
+		bool there;
+	} needed[] = {
+#define NEEDED(name) {#name, drv.name != NULL}
+		NEEDED(cuCtxGetCurrent),
+		NEEDED(cuCtxPushCurrent_v2),
+		NEEDED(cuCtxPopCurrent_v2),
+		NEEDED(cuCtxSynchronize),
+		NEEDED(cuModuleLoadData),
+		NEEDED(cuModuleGetFunction),
+		NEEDED(cuMemAlloc_v2),
+		NEEDED(cuMemFree_v2),
+		NEEDED(cuMemHostAlloc),
+		NEEDED(cuMemHostGetDevicePointer_v2),
+		NEEDED(cuStreamCreate),
+		NEEDED(cuStreamSynchronize),
+		NEEDED(cuStreamIsCapturing),
+		NEEDED(cuLaunchKernel),
+		NEEDED(cuThreadExchangeStreamCaptureMode),
+#undef NEEDED
+	};
+	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+		if (!needed[i].there)
+			return needed[i].name;
+	return NULL;
+}
+
+/* Before anything can be protected: protect_start() opens the door to that, and another thread may be waiting at it. */
+static void prepare_verify(void)
+{
+	const struct verify_driver driver = {
+		.ctx_get_current = drv.cuCtxGetCurrent,
+		.ctx_push = drv.cuCtxPushCurrent_v2,
+		.ctx_pop = drv.cuCtxPopCurrent_v2,
+		.ctx_synchronize = drv.cuCtxSynchronize,
+		.module_load_data = drv.cuModuleLoadData,
+		.module_get_function = drv.cuModuleGetFunction,
+		.mem_alloc = drv.cuMemAlloc_v2,
+		.mem_free = drv.cuMemFree_v2,
+		.mem_host_register = drv.cuMemHostRegister_v2,
+		.mem_host_alloc = drv.cuMemHostAlloc,
+		.mem_host_get_device_pointer = drv.cuMemHostGetDevicePointer_v2,
+		.stream_create = drv.cuStreamCreate,
+		.stream_synchronize = drv.cuStreamSynchronize,
+		.stream_is_capturing = drv.cuStreamIsCapturing,
+		.launch_kernel = drv.cuLaunchKernel,
+		.exchange_capture_mode = drv.cuThreadExchangeStreamCaptureMode,
+	};
+	lacking = find_lacking();
+	verify_init(&driver, judge_finding);
+}
+
+bool lifecycle_can_verify(void)
+{
+	return options_get()->verify && !lacking;
+}
+
 void lifecycle_start(void)
 {
 	if (!options_get()->enabled) {
@@ -131,6 +194,7 @@ void lifecycle_start(void)
 		return;
 	}
 	site_set_resolver(door_find_symbol);
+	prepare_verify();
 	if (protect_start() || pthread_atfork(fork_prepare, fork_parent, fork_child)) {
 		lifecycle_disable("out of memory at the start");
 		return;
@@ -162,27 +226,10 @@ void lifecycle_arm(void)
 {
 	if (atomic_exchange(&armed_once, true))
 		return;
-	const struct verify_driver driver = {
-		.ctx_get_current = drv.cuCtxGetCurrent,
-		.ctx_push = drv.cuCtxPushCurrent_v2,
-		.ctx_pop = drv.cuCtxPopCurrent_v2,
-		.ctx_synchronize = drv.cuCtxSynchronize,
-		.module_load_data = drv.cuModuleLoadData,
-		.module_get_function = drv.cuModuleGetFunction,
-		.mem_alloc = drv.cuMemAlloc_v2,
-		.mem_free = drv.cuMemFree_v2,
-		.mem_host_register = drv.cuMemHostRegister_v2,
-		.mem_host_alloc = drv.cuMemHostAlloc,
-		.mem_host_get_device_pointer = drv.cuMemHostGetDevicePointer_v2,
-		.stream_create = drv.cuStreamCreate,
-		.stream_synchronize = drv.cuStreamSynchronize,
-		.stream_is_capturing = drv.cuStreamIsCapturing,
-		.launch_kernel = drv.cuLaunchKernel,
-		.exchange_capture_mode = drv.cuThreadExchangeStreamCaptureMode,
-	};
 	report_open();
+	if (lacking && options_get()->verify)
+		report_note("kernels are not checked: this driver has no %s", lacking);
 	site_prepare();
-	verify_init(&driver, judge_finding);
 	atexit(at_exit_checks);
 }
 

@@ -14,6 +14,8 @@ void lifecycle_disable(const char *why);
 
 /* A protection is about to be made: opens the log, starts verification. Idempotent, thread-safe. */
 void lifecycle_arm(void);
+/* Whether memory can be compared at all: wanted, and this driver has what that needs. */
+bool lifecycle_can_verify(void);
 
 /* strict: flush, last line, and _exit(exitcode) or abort(). Does not return. Any thread. */
 void lifecycle_stop(void) __attribute__((noreturn));

@@ -9,12 +9,11 @@
 #include "shim/effects/call.h"
 #include "shim/effects/capture.h"
 #include "shim/effects/launches.h"
+#include "shim/hash.h"
 #include "shim/hook_state.h"
 #include "shim/report/report.h"
-#include "shim/table.h"
 #include "shim/verdict/judge.h"
 #include "shim/verdict/lifecycle.h"
-#include "shim/verdict/options.h"
 #include "shim/verdict/verify.h"
 
 #define API __attribute__((visibility("default")))
@@ -27,7 +26,7 @@ struct home {
 	UT_hash_handle hh;
 };
 
-static struct registry *ranges;
+static struct registry *_Atomic ranges; /* set once, when all that a protection needs is there */
 static struct home *homes;
 static pthread_mutex_t homes_lock = PTHREAD_MUTEX_INITIALIZER; /* nothing is called under it */
 static _Atomic uint64_t ranges_ever, ended_unverified;
@@ -35,13 +34,19 @@ static __thread CUresult last_cuda_error;
 
 struct registry *protect_ranges(void)
 {
-	return ranges;
+	return atomic_load_explicit(&ranges, memory_order_acquire);
 }
 
 int protect_start(void)
 {
 	const struct registry_hooks hooks = {.release = verify_release};
-	return ranges ? 0 : registry_create(&hooks, &ranges);
+	struct registry *made;
+	if (protect_ranges())
+		return 0;
+	int error = registry_create(&hooks, &made);
+	if (!error)
+		atomic_store_explicit(&ranges, made, memory_order_release);
+	return error;
 }
 
 static cuconst_result cuda_failed(CUresult result, cuconst_result answer)
@@ -114,12 +119,12 @@ static void remember_home(registry_handle handle, CUcontext context)
 {
 	struct home *home = calloc(1, sizeof *home);
 	if (!home)
-		return; /* the range then outlives its context, and ends with the process */
+		return; /* here and below: the range then outlives its context, and ends with the process */
 	home->handle = handle;
 	home->context = context;
 	pthread_mutex_lock(&homes_lock);
 	HASH_ADD(hh, homes, handle, sizeof home->handle, home);
-	bool added = home->hh.tbl;
+	bool added = hash_took(home);
 	pthread_mutex_unlock(&homes_lock);
 	if (!added)
 		free(home);
@@ -203,7 +208,7 @@ API cuconst_result cuconst_protect(uint64_t ptr, size_t bytes, const char *label
 	if (result != CUDA_SUCCESS)
 		return cuda_failed(result, CUCONST_ERROR_CUDA);
 	lifecycle_arm();
-	if (!(flags & CUCONST_NO_BASELINE) && options_get()->verify) {
+	if (!(flags & CUCONST_NO_BASELINE) && lifecycle_can_verify()) {
 		hook_thread.depth++;
 		result = verify_attach(ptr, ptr + bytes, flags & CUCONST_STREAM, facts.stream, &baseline);
 		hook_thread.depth--;

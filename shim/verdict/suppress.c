@@ -180,8 +180,8 @@ static void parse_line(const struct parser *parser, char *text, struct list *lis
 	list->lines[list->count++] = (struct line){.kind = (enum kind)i, .glob = text};
 }
 
-/* The file's bytes with a terminator, for ever: globs point into them. */
-static int read_file(const char *path, char **ret_text)
+/* The file's bytes with a terminator, for ever: globs point into them. *ret_end is where the terminator stands. */
+static int read_file(const char *path, char **ret_text, char **ret_end)
 {
 	struct stat st;
 	char *text;
@@ -216,20 +216,21 @@ static int read_file(const char *path, char **ret_text)
 	}
 	text[used] = '\0';
 	*ret_text = text;
+	*ret_end = text + used;
 	return 0;
 }
 
 int suppress_load(const char *path, void (*complain_fn)(const char *message, void *data), void *data)
 {
 	struct parser parser = {.path = path, .complain = complain_fn, .data = data};
-	char *text = NULL, *next;
+	char *text = NULL, *end = NULL, *next;
 	struct list *list;
 	size_t lines = 1;
-	int error = read_file(path, &text);
+	int error = read_file(path, &text, &end);
 
 	if (error)
 		return error;
-	for (const char *at = text; *at; at++)
+	for (const char *at = text; at < end; at++)
 		lines += *at == '\n';
 	list = calloc(1, sizeof(*list) + lines * sizeof(*list->lines));
 	if (!list) {
@@ -237,11 +238,15 @@ int suppress_load(const char *path, void (*complain_fn)(const char *message, voi
 		return -ENOMEM;
 	}
 	for (char *line = text; line; line = next) {
-		next = strchr(line, '\n');
+		next = memchr(line, '\n', (size_t)(end - line));
 		if (next)
 			*next++ = '\0';
 		parser.number++;
-		parse_line(&parser, line, list);
+		/* strlen() reaches the end that was just made, unless the line has one of its own. */
+		if (line + strlen(line) < (next ? next - 1 : end))
+			complain(&parser, "a line holds a zero byte", NULL);
+		else
+			parse_line(&parser, line, list);
 	}
 	atomic_store_explicit(&current, list, memory_order_release);
 	return 0;

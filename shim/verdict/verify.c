@@ -285,13 +285,19 @@ static CUresult check_now(struct verify_call *call, struct range *range, const s
 	if (!verify_call_enter(call, baseline->context))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	CUresult result = verify.driver.ctx_synchronize();
-	if (result != CUDA_SUCCESS)
+	struct verify_op *op = NULL;
+	struct verify_home *home = NULL;
+	if (result != CUDA_SUCCESS) {
+		pthread_mutex_lock(&verify.lock);
+		home = baseline->home;
+		pthread_mutex_unlock(&verify.lock);
+		if (home)
+			verify_home_error(home, result);
 		return result;
+	}
 	/* All that was issued before has come back: told first, so that each change has its own writer. */
 	verify_poll();
 
-	struct verify_op *op = NULL;
-	struct verify_home *home = NULL;
 	pthread_mutex_lock(&verify.lock);
 	if (baseline->state == VERIFY_BASELINE_READY && baseline->home->state == VERIFY_HOME_READY) {
 		home = baseline->home;
@@ -344,6 +350,18 @@ CUresult verify_now(struct range *range, const struct verify_writer *writer, boo
 	return result;
 }
 
+/* Whether a stream still has ops from before `sequence`. A stream whose oldest is being told counts, too. */
+static bool any_before(uint64_t sequence)
+{
+	bool any = false;
+	pthread_mutex_lock(&verify.lock);
+	for (struct verify_queue *queue = verify.queues; queue && !any; queue = queue->next)
+		any = queue->busy || (queue->head && queue->head->sequence <= sequence);
+	pthread_mutex_unlock(&verify.lock);
+	return any;
+}
+
+/* Other threads may go on issuing for ever: only what was there at the start is waited for. */
 size_t verify_drain(uint64_t ms)
 {
 	int saved = errno;
@@ -351,9 +369,12 @@ size_t verify_drain(uint64_t ms)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	uint64_t end = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 	end = ms > UINT64_MAX - end ? UINT64_MAX : end + ms;
+	pthread_mutex_lock(&verify.lock);
+	uint64_t last = verify.sequence;
+	pthread_mutex_unlock(&verify.lock);
 	for (;;) {
 		verify_poll();
-		if (atomic_load(&verify.in_flight) == 0)
+		if (atomic_load(&verify.in_flight) == 0 || !any_before(last))
 			break;
 		clock_gettime(CLOCK_MONOTONIC, &now);
 		if ((uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000 >= end)

@@ -353,8 +353,10 @@ CUresult verify_take(struct verify_baseline *baseline, bool has_stream, CUstream
 
 	if (!has_stream) {
 		result = verify.driver.ctx_synchronize();
-		if (result != CUDA_SUCCESS)
+		if (result != CUDA_SUCCESS) {
+			verify_home_error(home, result);
 			return result;
+		}
 		stream = home->stream;
 	}
 	/* A slot is needed: those that have come back are free after this. */
