@@ -229,51 +229,83 @@ static bool gather(struct issue *issue, struct range *range, bool possible)
 	return fits;
 }
 
-static size_t issue_all(enum verify_op_kind kind, const struct verify_writer *writer, struct range *const *ranges,
-                        size_t count, CUstream stream)
+/* What an issue is about: ranges that share a writer, or each with its own target. */
+struct work {
+	const struct verify_writer *writer;  /* NULL for refreshes */
+	struct range *const *ranges;         /* or */
+	const struct verify_target *targets; /* NULL: `ranges` */
+	size_t count;
+};
+
+static struct range *work_range(const struct work *work, size_t nth)
+{
+	return work->targets ? work->targets[nth].range : work->ranges[nth];
+}
+
+static void box_put(struct issue *issue)
+{
+	if (!issue->box)
+		return;
+	pthread_mutex_lock(&verify.lock);
+	verify_box_put(issue->box);
+	pthread_mutex_unlock(&verify.lock);
+	issue->box = NULL;
+}
+
+/* The writer for the nth range: one box for all ranges that share it. False: host memory is short. */
+static bool box_for(struct issue *issue, const struct work *work, size_t nth)
+{
+	if (!work->writer || (issue->box && !work->targets))
+		return true;
+	box_put(issue);
+	pthread_mutex_lock(&verify.lock);
+	issue->box = verify_box_new(work->writer, work->targets ? &work->targets[nth] : NULL);
+	pthread_mutex_unlock(&verify.lock);
+	return issue->box != NULL;
+}
+
+static size_t issue_all(enum verify_op_kind kind, const struct work *work, CUstream stream)
 {
 	size_t first = 0;
-	while (first < count && !ranges[first]->attachment)
+	while (first < work->count && !work_range(work, first)->attachment)
 		first++;
-	if (first == count)
+	if (first == work->count)
 		return 0;
 	int saved = errno;
 	struct verify_call call;
 	verify_call_begin(&call);
 	struct issue issue = {.kind = kind, .stream = stream, .call = &call};
 	bool possible = verify_stream_free(stream);
-	if (possible && writer) {
-		pthread_mutex_lock(&verify.lock);
-		issue.box = verify_box_new(writer);
-		pthread_mutex_unlock(&verify.lock);
-		possible = issue.box != NULL;
-	}
 	/* What is being captured does not run now: its write is not there to refresh, nor to doubt. */
-	for (size_t i = first; i < count && (possible || kind == VERIFY_OP_CHECK); i++) {
-		if (!ranges[i]->attachment)
+	for (size_t i = first; i < work->count && (possible || kind == VERIFY_OP_CHECK); i++) {
+		struct range *range = work_range(work, i);
+		if (!range->attachment)
 			continue;
-		while (!gather(&issue, ranges[i], possible))
+		bool boxed = possible && box_for(&issue, work, i);
+		while (!gather(&issue, range, boxed))
 			flush(&issue);
 	}
 	flush(&issue);
 	verify_call_end(&call);
-	if (issue.box) {
-		pthread_mutex_lock(&verify.lock);
-		verify_box_put(issue.box);
-		pthread_mutex_unlock(&verify.lock);
-	}
+	box_put(&issue);
 	errno = saved;
 	return issue.issued;
 }
 
 size_t verify_after(const struct verify_writer *writer, struct range *const *ranges, size_t count, CUstream stream)
 {
-	return issue_all(VERIFY_OP_CHECK, writer, ranges, count, stream);
+	return issue_all(VERIFY_OP_CHECK, &(struct work){.writer = writer, .ranges = ranges, .count = count}, stream);
+}
+
+size_t verify_after_each(const struct verify_writer *writer, const struct verify_target *targets, size_t count,
+                         CUstream stream)
+{
+	return issue_all(VERIFY_OP_CHECK, &(struct work){.writer = writer, .targets = targets, .count = count}, stream);
 }
 
 void verify_refresh(struct range *const *ranges, size_t count, CUstream stream)
 {
-	issue_all(VERIFY_OP_REFRESH, NULL, ranges, count, stream);
+	issue_all(VERIFY_OP_REFRESH, &(struct work){.ranges = ranges, .count = count}, stream);
 }
 
 /* ---- waiting */
@@ -295,7 +327,7 @@ static CUresult check_now(struct verify_call *call, struct range *range, const s
 	pthread_mutex_lock(&verify.lock);
 	if (baseline->state == VERIFY_BASELINE_READY && baseline->home->state == VERIFY_HOME_READY) {
 		home = baseline->home;
-		struct verify_box *box = verify_box_new(writer);
+		struct verify_box *box = verify_box_new(writer, NULL);
 		if (box) {
 			op = verify_op_new(baseline, range, VERIFY_OP_CHECK, home->stream, box, true);
 			verify_box_put(box);
