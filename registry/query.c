@@ -12,6 +12,11 @@ static inline uint64_t peek(const _Atomic uint64_t *field)
 	return atomic_load_explicit(field, memory_order_acquire);
 }
 
+static inline uint32_t peek32(const _Atomic uint32_t *field)
+{
+	return atomic_load_explicit(field, memory_order_acquire);
+}
+
 bool reading_begin(struct reading *reading)
 {
 	reading->sequence = peek(&reading->tree->sequence);
@@ -42,11 +47,21 @@ static const struct node *reading_child(struct reading *reading, const struct no
 {
 	const struct node *child = atomic_load_explicit(&node->child[at], memory_order_acquire);
 
-	/* All lines a query looks at are asked for at once: one wait for memory instead of one per line. */
-	for (size_t line = 0; line < offsetof(struct node, end) / 64; line++)
-		__builtin_prefetch((const char *)child + line * 64);
 	reading->visited++;
 	return reading_holds(reading) ? child : NULL;
+}
+
+/* Asks for all of these lines at once: one wait for memory instead of one per line. */
+static inline void fetch_lines(const void *memory, size_t bytes)
+{
+	for (size_t at = 0; at < bytes; at += 64)
+		__builtin_prefetch((const char *)memory + at);
+}
+
+/* Of a node that will be searched: all starts and reaches. */
+static inline void fetch_node(const struct node *node)
+{
+	fetch_lines(node, offsetof(struct node, end));
 }
 
 /* The range of leaf entry `at` as a reference; NULL when torn. */
@@ -110,6 +125,35 @@ static inline unsigned node_reaching(const struct node *node, unsigned from, uns
 	return from;
 }
 
+/*
+ * Does one of the leaf's ranges overlap [start, end)? By its brief, or where that has no room, by its arrays. `limit`
+ * is at most BRIEF_NONE, and distances of entries are less: cutting it there loses none.
+ */
+static bool leaf_hits(const struct node *leaf, uint64_t start, uint64_t end)
+{
+	const struct brief *brief = leaf_brief(leaf);
+	uint64_t base = peek(&brief->base);
+	unsigned block = 0, below = 0;
+	uint32_t limit, reach;
+
+	if (base == BRIEF_NONE_BASE) {
+		fetch_node(leaf);
+		return node_reach(leaf, node_below(leaf, end)) > start;
+	}
+	if (end <= base)
+		return false;
+	limit = end - base < BRIEF_NONE ? (uint32_t)(end - base) : BRIEF_NONE;
+	for (unsigned next = 1; next < BRIEF_BLOCKS; next++)
+		block += peek32(&brief->first[next]) < limit;
+	for (unsigned at = 0; at < TREE_BLOCK; at++)
+		below += peek32(&brief->block[block].start[at]) < limit;
+	/* None only in a leaf without entries, or a torn one. */
+	if (below == 0)
+		return false;
+	reach = peek32(&brief->block[block].reach[below - 1]);
+	return start < base || start - base < reach;
+}
+
 bool query_hits(struct reading *reading, uint64_t start, uint64_t end, bool *ret_hit)
 {
 	const struct node *node;
@@ -124,16 +168,24 @@ bool query_hits(struct reading *reading, uint64_t start, uint64_t end, bool *ret
 	 * to hit.
 	 */
 	while (node && start < end) {
-		unsigned below = node_below(node, end);
-		unsigned certain = level > 0 && below > 0 ? below - 1 : below;
+		unsigned below;
 
-		hit = node_reach(node, certain) > start;
-		if (hit || level == 0 || below == 0)
+		if (level == 0) {
+			hit = leaf_hits(node, start, end);
+			break;
+		}
+		below = node_below(node, end);
+		hit = below > 0 && node_reach(node, below - 1) > start;
+		if (hit || below == 0)
 			break;
 		node = reading_child(reading, node, below - 1);
 		if (!node)
 			return false;
 		level--;
+		if (level > 0)
+			fetch_node(node);
+		else
+			fetch_lines(leaf_brief(node), sizeof(struct brief));
 	}
 	if (!reading_holds(reading))
 		return false;
@@ -197,6 +249,7 @@ static bool walk_overlaps(struct reading *reading, uint64_t start, uint64_t end,
 			node = reading_child(reading, node, at);
 			if (!node)
 				goto torn;
+			fetch_node(node);
 			level--;
 			way[level] = step_into(node, start, end);
 			continue;
@@ -267,6 +320,7 @@ static bool query_beside(struct reading *reading, uint64_t address, uint64_t *re
 		node = reading_child(reading, node, below - 1);
 		if (!node)
 			return false;
+		fetch_node(node);
 		level--;
 	}
 	*ret_end = greatest;

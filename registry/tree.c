@@ -145,6 +145,8 @@ static struct node *node_new(struct tree *tree, unsigned level)
 		if (level)
 			atomic_store_explicit(&node->child[at], NULL, memory_order_release);
 	}
+	if (level == 0)
+		poke(&leaf_brief(node)->base, BRIEF_NONE_BASE); /* so the first entry writes all of it */
 	return node;
 }
 
@@ -188,7 +190,33 @@ static void node_copy(struct node *to, unsigned to_at, const struct node *from, 
 	}
 }
 
-/* Sets the number of entries, after the ends of those from `changed` on changed. */
+/* After the entries of a leaf from `changed` on changed. */
+static void leaf_abridge(const struct node *leaf, unsigned changed)
+{
+	struct brief *brief = leaf_brief(leaf);
+	uint64_t base = leaf->count > 0 ? peek(&leaf->start[0]) : 0;
+
+	if (leaf->count > 0 && peek(&leaf->reach[leaf->count - 1]) - base >= BRIEF_NONE) {
+		poke(&brief->base, BRIEF_NONE_BASE);
+		return;
+	}
+	if (peek(&brief->base) != base)
+		changed = 0;
+	poke(&brief->base, base);
+	for (unsigned at = changed; at < TREE_FANOUT; at++) {
+		unsigned block = at / TREE_BLOCK, within = at % TREE_BLOCK;
+		bool there = at < leaf->count;
+		uint32_t start = there ? (uint32_t)(peek(&leaf->start[at]) - base) : BRIEF_NONE;
+		uint32_t reach = there ? (uint32_t)(peek(&leaf->reach[at]) - base) : BRIEF_NONE;
+
+		if (within == 0)
+			atomic_store_explicit(&brief->first[block], start, memory_order_release);
+		atomic_store_explicit(&brief->block[block].start[within], start, memory_order_release);
+		atomic_store_explicit(&brief->block[block].reach[within], reach, memory_order_release);
+	}
+}
+
+/* Sets the number of entries, after those from `changed` on changed. */
 static void node_resize(struct node *node, unsigned count, unsigned changed)
 {
 	uint64_t reach = changed > 0 ? peek(&node->reach[changed - 1]) : 0;
@@ -205,6 +233,8 @@ static void node_resize(struct node *node, unsigned count, unsigned changed)
 		poke(&node->reach[at], UINT64_MAX);
 	}
 	node->count = count;
+	if (node->level == 0)
+		leaf_abridge(node, changed);
 }
 
 static struct entry node_summary(struct node *node)
@@ -336,7 +366,7 @@ void tree_init(struct tree *tree)
 	atomic_init(&tree->sequence, 0);
 	atomic_init(&tree->root, NULL);
 	atomic_init(&tree->height, 0);
-	arena_init(&tree->leaves, sizeof(struct node));
+	arena_init(&tree->leaves, LEAF_BYTES);
 	arena_init(&tree->inners, offsetof(struct node, child) + TREE_FANOUT * sizeof(struct node *));
 }
 

@@ -40,6 +40,29 @@ struct node {
 	_Atomic(struct node *) child[]; /* inner nodes only */
 } __attribute__((aligned(64)));
 
+/*
+ * Follows a leaf in memory: its starts and reaches once more, as 32-bit distances from `base`, so that a lookup needs
+ * two cache lines of a leaf and all of these lines together are a third of the starts and reaches. Distances past the
+ * leaf's `count` are BRIEF_NONE. Where one does not fit, `base` is BRIEF_NONE_BASE: the arrays are to be read.
+ */
+#define BRIEF_BLOCKS (TREE_FANOUT / TREE_BLOCK)
+#define BRIEF_NONE UINT32_MAX
+#define BRIEF_NONE_BASE UINT64_MAX
+struct brief {
+	_Atomic uint64_t base; /* the first start */
+	_Atomic uint32_t first[BRIEF_BLOCKS];
+	struct {
+		_Atomic uint32_t start[TREE_BLOCK], reach[TREE_BLOCK];
+	} __attribute__((aligned(TREE_BLOCK * 8))) block[BRIEF_BLOCKS];
+} __attribute__((aligned(64)));
+
+#define LEAF_BYTES (sizeof(struct node) + sizeof(struct brief))
+
+static inline struct brief *leaf_brief(const struct node *leaf)
+{
+	return (struct brief *)(uintptr_t)(leaf + 1);
+}
+
 /* Nodes of one kind: never given back while the tree lives, so that a reader may always look at one. */
 struct arena {
 	size_t node_bytes;

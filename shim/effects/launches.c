@@ -25,7 +25,8 @@ static void add_slot_value(struct call *call, const struct function_info *info, 
                            uint64_t value)
 {
 	struct registry *ranges = protect_ranges();
-	if (!registry_in_bounds(ranges, value, value + 1))
+	/* Most pointers lie between ranges: to learn that takes less than to ask which range it is. */
+	if (!registry_in_bounds(ranges, value, value + 1) || !registry_hits(ranges, value, value + 1))
 		return;
 	struct range *found[RANGES_PER_SLOT];
 	size_t count = registry_stab(ranges, value, found, RANGES_PER_SLOT);

@@ -14,6 +14,7 @@
 #include <unwind.h>
 
 #include "shim/report/site.h"
+#include "shim/report/stack_memo.h"
 
 /* Frames asked for: as many as a site has room for, and the shim's own before them. */
 #define OWN_FRAMES 16
@@ -37,9 +38,10 @@ static const struct {
 
 typedef _Unwind_Reason_Code (*unwind_fn)(_Unwind_Trace_Fn step, void *data);
 typedef _Unwind_Ptr (*unwind_ip_fn)(struct _Unwind_Context *context);
+typedef _Unwind_Word (*unwind_cfa_fn)(struct _Unwind_Context *context);
 typedef int (*find_object_fn)(void *address, struct dl_find_object *result);
 
-static _Atomic uintptr_t find_object, unwind, unwind_ip;
+static _Atomic uintptr_t find_object, unwind, unwind_ip, unwind_cfa;
 static _Atomic uintptr_t own_start, own_end;
 
 static pthread_once_t program_once = PTHREAD_ONCE_INIT;
@@ -106,18 +108,73 @@ static bool object_of(void *address, uintptr_t *ret_start, uintptr_t *ret_end, c
 	return true;
 }
 
+/*
+ * Symbols of return addresses: dladdr() reads the whole symbol table of the object, which takes milliseconds in a
+ * library of some 10^5 symbols. An entry holds for the same address in the same file at the same base. Guarded by a
+ * sequence number, odd while it is written.
+ */
+#define NAMES 4096
+static struct name {
+	_Atomic uint32_t sequence;
+	_Atomic uintptr_t address, base;
+	const char *_Atomic path; /* interned, and so is the symbol */
+	const char *_Atomic symbol;
+} names[NAMES];
+
+static bool name_get(struct name *name, uintptr_t address, uintptr_t base, const char *path, const char **ret_symbol)
+{
+	uint32_t sequence = atomic_load_explicit(&name->sequence, memory_order_acquire);
+	const char *symbol = atomic_load_explicit(&name->symbol, memory_order_acquire);
+
+	if (sequence & 1 || atomic_load_explicit(&name->address, memory_order_acquire) != address ||
+	    atomic_load_explicit(&name->base, memory_order_acquire) != base ||
+	    atomic_load_explicit(&name->path, memory_order_acquire) != path ||
+	    atomic_load_explicit(&name->sequence, memory_order_relaxed) != sequence)
+		return false;
+	*ret_symbol = symbol;
+	return true;
+}
+
+static void name_keep(struct name *name, uintptr_t address, uintptr_t base, const char *path, const char *symbol)
+{
+	uint32_t sequence = atomic_load_explicit(&name->sequence, memory_order_relaxed);
+
+	if (sequence & 1 || !atomic_compare_exchange_strong_explicit(&name->sequence, &sequence, sequence + 1,
+	                                                             memory_order_acquire, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&name->address, address, memory_order_release);
+	atomic_store_explicit(&name->base, base, memory_order_release);
+	atomic_store_explicit(&name->path, path, memory_order_release);
+	atomic_store_explicit(&name->symbol, symbol, memory_order_release);
+	atomic_store_explicit(&name->sequence, sequence + 2, memory_order_release);
+}
+
+static const char *symbol_of(uintptr_t address, uintptr_t base, const char *path)
+{
+	struct name *name = &names[(address * 0x9e3779b97f4a7c15u) >> 32 & (NAMES - 1)];
+	const char *symbol = NULL;
+	Dl_info info;
+
+	path = site_intern(path);
+	if (name_get(name, address, base, path, &symbol))
+		return symbol;
+	if (dladdr((void *)(address - 1), &info))
+		symbol = site_intern(info.dli_sname);
+	name_keep(name, address, base, path, symbol);
+	return symbol;
+}
+
 bool native_resolve(void *address, bool with_symbol, struct native_frame *ret_frame)
 {
 	uintptr_t start, end, base;
 	const char *path;
-	Dl_info info;
 
 	/* A return address may be the first byte behind its function: look one back. */
 	if (!address || !object_of((char *)address - 1, &start, &end, &path, &base))
 		return false;
 	ret_frame->path = path;
 	ret_frame->offset = (uintptr_t)address - base;
-	ret_frame->symbol = with_symbol && dladdr((char *)address - 1, &info) ? info.dli_sname : NULL;
+	ret_frame->symbol = with_symbol ? symbol_of((uintptr_t)address, base, path) : NULL;
 	return true;
 }
 
@@ -133,6 +190,7 @@ void native_prepare(void)
 	gcc = dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_NOLOAD);
 	if (gcc) {
 		atomic_store(&unwind_ip, (uintptr_t)dlvsym(gcc, "_Unwind_GetIP", "GCC_3.0"));
+		atomic_store(&unwind_cfa, (uintptr_t)dlvsym(gcc, "_Unwind_GetCFA", "GCC_3.3"));
 		atomic_store(&unwind, (uintptr_t)dlvsym(gcc, "_Unwind_Backtrace", "GCC_3.3"));
 	}
 	/* glibc 2.35. dlvsym is not interposed by us, and the symbol has a version. */
@@ -157,7 +215,23 @@ struct stack {
 	uintptr_t own_start, own_end;   /* this library */
 	uintptr_t seen_start, seen_end; /* the object of the frame before, known to be no interpreter */
 	unwind_ip_fn ip;
+	unwind_cfa_fn cfa;        /* NULL: stacks are not kept */
+	struct stack_shape shape; /* where the return addresses lie; count is 0 when that is not known of all */
 };
+
+/* `address` returns to this frame, so the word below the frame's stack pointer holds it. */
+static void note_slot(struct stack *stack, struct _Unwind_Context *context, uintptr_t address)
+{
+	struct stack_shape *shape = &stack->shape;
+	uintptr_t slot = stack->cfa ? stack->cfa(context) - sizeof(void *) : 0;
+
+	if (shape->count != stack->count || stack->count == SITE_NATIVE_FRAMES)
+		return;
+	if (slot <= shape->top || slot - shape->top > UINT32_MAX || *(uintptr_t *)slot != address)
+		return;
+	shape->frame[shape->count] = address;
+	shape->slot[shape->count++] = (uint32_t)(slot - shape->top);
+}
 
 static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *data)
 {
@@ -173,6 +247,9 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *data)
 		if (!stack->started)
 			return ++stack->skipped == OWN_FRAMES ? _URC_END_OF_STACK : _URC_NO_REASON;
 	}
+	if (!address)
+		return _URC_END_OF_STACK; /* above a thread's first function */
+	note_slot(stack, context, address);
 	stack->out[stack->count++] = (void *)address;
 	if (stack->count == stack->max)
 		return _URC_END_OF_STACK;
@@ -186,7 +263,7 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *data)
 }
 
 /* As native_capture(); 0 when the caller was not met, or when there is no such way to unwind. */
-static int walk_stack(void **out, int max, void *caller)
+static int walk_stack(void **out, int max, void *caller, uintptr_t top)
 {
 	unwind_fn walk = (unwind_fn)atomic_load_explicit(&unwind, memory_order_relaxed);
 	struct stack stack = {
@@ -196,11 +273,15 @@ static int walk_stack(void **out, int max, void *caller)
 		.own_start = atomic_load_explicit(&own_start, memory_order_relaxed),
 		.own_end = atomic_load_explicit(&own_end, memory_order_relaxed),
 		.ip = (unwind_ip_fn)atomic_load_explicit(&unwind_ip, memory_order_relaxed),
+		.cfa = (unwind_cfa_fn)atomic_load_explicit(&unwind_cfa, memory_order_relaxed),
+		.shape = {.caller = (uintptr_t)caller, .top = top},
 	};
 
 	if (!walk || !stack.ip || max <= 0)
 		return 0;
 	walk(step, &stack);
+	if (caller && max >= SITE_NATIVE_FRAMES && stack.count > 0 && stack.shape.count == stack.count)
+		stack_memo_keep(&stack.shape);
 	return stack.count;
 }
 
@@ -226,9 +307,18 @@ static int copy_stack(void **out, int max, void *caller)
 	return count;
 }
 
-int native_capture(void **out, int max, void *caller)
+/* Not inlined: the stack pointer is that of a frame whose distance to the hook's is always the same. */
+__attribute__((noinline)) int native_capture(void **out, int max, void *caller)
 {
-	int count = walk_stack(out, max, caller);
+	uintptr_t top = (uintptr_t)__builtin_frame_address(0);
+	struct stack_shape shape;
+	int count;
 
+	if (caller && max >= SITE_NATIVE_FRAMES && stack_memo_find((uintptr_t)caller, top, &shape)) {
+		for (int i = 0; i < shape.count; i++)
+			out[i] = (void *)shape.frame[i];
+		return shape.count;
+	}
+	count = walk_stack(out, max, caller, top);
 	return count ? count : copy_stack(out, max, caller);
 }

@@ -1,6 +1,7 @@
 #include "shim/report/python.h"
 
 #include <errno.h>
+#include <link.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -85,6 +86,31 @@ static uint32_t find_version(void *(*lookup)(const char *))
 	return text ? parse_version(text()) : 0;
 }
 
+static int read_loads(struct dl_phdr_info *info, size_t size, void *data)
+{
+	*(uint64_t *)data = info->dlpi_adds;
+	return 1;
+}
+
+/*
+ * Py_IsInitialized, or NULL. Looking through every library's symbols is not for every launch of a program without
+ * Python: once it was absent, it is looked for again when something more was loaded.
+ */
+static void *find_initialized(void *(*lookup)(const char *))
+{
+	static _Atomic uint64_t absent; /* this many objects had been loaded then; 0: not looked for yet */
+	uint64_t loads = 0;
+	void *found;
+
+	dl_iterate_phdr(read_loads, &loads);
+	if (loads == atomic_load_explicit(&absent, memory_order_relaxed))
+		return NULL;
+	found = lookup("Py_IsInitialized");
+	if (!found)
+		atomic_store_explicit(&absent, loads, memory_order_relaxed);
+	return found;
+}
+
 /* FOUND, UNUSABLE, or NOT_FOUND: there is no interpreter yet. */
 static int find(struct interpreter *ret)
 {
@@ -93,7 +119,7 @@ static int find(struct interpreter *ret)
 
 	if (!lookup)
 		return NOT_FOUND;
-	initialized = (int (*)(void))(uintptr_t)lookup("Py_IsInitialized");
+	initialized = (int (*)(void))(uintptr_t)find_initialized(lookup);
 	if (!initialized || !initialized())
 		return NOT_FOUND;
 	ret->this_thread = (void *(*)(void))(uintptr_t)lookup("PyGILState_GetThisThreadState");

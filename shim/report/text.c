@@ -211,8 +211,9 @@ static void put_place(struct buffer *buf, const struct site *site)
 		return;
 	}
 	for (int i = 0; site && i < site->native_count; i++) {
-		if (!native_resolve(site->native[i], true, &native) || native_is_plumbing(native_base_name(native.path)))
+		if (!native_resolve(site->native[i], false, &native) || native_is_plumbing(native_base_name(native.path)))
 			continue;
+		native_resolve(site->native[i], true, &native);
 		buffer_plain(buf, native_base_name(native.path), PATH_LIMIT);
 		buffer_string(buf, "+");
 		buffer_hex(buf, native.offset);

@@ -22,10 +22,19 @@ struct hit {
 	bool permitted;   /* by its owner, or suppressed */
 };
 
+/* One range that a kernel with a slot in it may write. */
+struct check {
+	size_t slot; /* index in call->slots */
+	bool owned;  /* the caller is its owner */
+};
+
 /* Between judge_before() and judge_after(). On the heap: only calls that touch a protected range have one. */
 struct judgement {
 	struct site site;
 	struct outer outer;
+	struct check *checks;          /* one block with targets */
+	struct verify_target *targets; /* room for one of each check */
+	size_t check_count;
 	size_t hit_count;
 	struct hit hits[];
 };
@@ -133,7 +142,8 @@ static struct judgement *find_hits(const struct call *call)
 		free(found);
 		return NULL;
 	}
-	judgement->hit_count = 0;
+	judgement->checks = NULL;
+	judgement->check_count = judgement->hit_count = 0;
 	for (size_t i = 0, used = 0; i < call->write_count; i++) {
 		if (!extent_bounds(&call->writes[i].extent, &start, &end))
 			continue;
@@ -152,6 +162,8 @@ static void drop(struct call *call)
 	struct judgement *judgement = call->judgement;
 	for (size_t i = 0; judgement && i < judgement->hit_count; i++)
 		range_put(judgement->hits[i].range);
+	if (judgement)
+		free(judgement->checks);
 	free(judgement);
 	call->judgement = NULL;
 }
@@ -219,77 +231,125 @@ static struct report_kernel *node_candidates(const struct call *call, const stru
 	return kernels;
 }
 
-static struct verify_writer slot_writer(const struct call *call, const struct range *range)
+/* What all ranges of the call share; verify_target has the rest. */
+static struct verify_writer call_writer(const struct call *call)
 {
+	const struct judgement *judgement = call->judgement;
 	return (struct verify_writer){.api = call->entry->name,
-	                              .outer_api = call->judgement->outer.api,
-	                              .outer_note = call->judgement->outer.note,
+	                              .outer_api = judgement->outer.api,
+	                              .outer_note = judgement->outer.note,
+	                              .kernel = {.api = call->entry->name, .site = judgement->site},
 	                              .stream = address_of(call->stream),
 	                              .graph = call->graph,
-	                              .device = range_device(range),
-	                              .site = call->judgement->site};
+	                              .site = judgement->site};
 }
 
 /*
- * Launches since this range was last looked at had no slot in it, yet one may have written it (a neighbour's overrun, a pointer in device memory).
- * Looked at before the launch, such a change is not blamed on the kernel that comes now.
+ * Launches since these ranges were last looked at had no slot in them, yet one may have written there (a neighbour's overrun, a pointer in device
+ * memory). Looked at before the launch, such a change is not blamed on the kernel that comes now.
  */
-static void verify_before(const struct call *call, struct range *range)
+static void verify_before(const struct call *call)
 {
-	uint64_t looked = atomic_load_explicit(&range->mark, memory_order_relaxed);
-	if (looked + 1 >= call->serial || owned(range, &call->judgement->site))
+	struct judgement *judgement = call->judgement;
+	size_t count = 0;
+	for (size_t i = 0; i < judgement->check_count; i++) {
+		struct range *range = call->slots[judgement->checks[i].slot].range;
+		uint64_t looked = atomic_load_explicit(&range->mark, memory_order_relaxed);
+		if (looked + 1 >= call->serial || judgement->checks[i].owned)
+			continue;
+		judgement->targets[count++] = (struct verify_target){
+			.range = range, .launches_before = call->serial - 1 - looked, .device = range_device(range)};
+	}
+	if (!count)
 		return;
-	struct verify_writer writer = slot_writer(call, range);
+	struct verify_writer writer = call_writer(call);
 	writer.api = "cuconst_before_launch";
 	writer.outer_api = writer.outer_note = NULL;
 	writer.graph = 0;
-	writer.launches_before = call->serial - 1 - looked;
-	verify_after(&writer, &range, 1, call->stream);
+	verify_after_each(&writer, judgement->targets, count, call->stream);
 }
 
-/* A launch ran that may have written this range: compare it with its baseline, in stream order. */
-static void verify_slot(const struct call *call, const struct call_slot *slot)
+/* Ranges that were written with permission: their baselines move on together. */
+struct moved {
+	struct range *ranges[32];
+	size_t count;
+};
+
+static void moved_flush(struct moved *moved, CUstream stream)
+{
+	verify_refresh(moved->ranges, moved->count, stream);
+	moved->count = 0;
+}
+
+static void moved_add(struct moved *moved, struct range *range, CUstream stream)
+{
+	if (moved->count == sizeof moved->ranges / sizeof moved->ranges[0])
+		moved_flush(moved, stream);
+	moved->ranges[moved->count++] = range;
+}
+
+static struct verify_target slot_target(const struct call *call, const struct call_slot *slot)
+{
+	struct verify_target target = {.range = slot->range, .device = range_device(slot->range)};
+	if (call->graph) {
+		target.candidates = node_candidates(call, slot->range, &target.candidate_count);
+	} else {
+		target.kernel = slot->function->name;
+		target.argument = slot->argument;
+		target.offset = slot->offset;
+		target.value = slot->value;
+	}
+	return target;
+}
+
+/* A launch ran that may have written these ranges: compares each with its baseline, in stream order. */
+static bool verify_slots(const struct call *call)
 {
 	struct judgement *judgement = call->judgement;
-	struct range *range = slot->range;
-	atomic_fetch_add_explicit(&range->checks, 1, memory_order_relaxed);
-	if (owned(range, &judgement->site)) {
-		verify_refresh(&range, 1, call->stream);
-		return;
+	struct moved moved = {.count = 0};
+	size_t count = 0;
+	for (size_t i = 0; i < judgement->check_count; i++) {
+		const struct call_slot *slot = &call->slots[judgement->checks[i].slot];
+		atomic_fetch_add_explicit(&slot->range->checks, 1, memory_order_relaxed);
+		atomic_store_explicit(&slot->range->mark, call->serial, memory_order_relaxed);
+		if (judgement->checks[i].owned)
+			moved_add(&moved, slot->range, call->stream);
+		else
+			judgement->targets[count++] = slot_target(call, slot);
 	}
-	struct verify_writer writer = slot_writer(call, range);
-	struct report_kernel *candidates = NULL;
-	if (call->graph)
-		writer.candidates = candidates = node_candidates(call, range, &writer.candidate_count);
-	else
-		writer.kernel = slot_kernel(call, slot);
-	verify_after(&writer, &range, 1, call->stream);
-	free(candidates);
+	moved_flush(&moved, call->stream);
+	if (count) {
+		struct verify_writer writer = call_writer(call);
+		verify_after_each(&writer, judgement->targets, count, call->stream);
+		for (size_t i = 0; i < count; i++)
+			free((void *)(uintptr_t)judgement->targets[i].candidates);
+	}
+	return judgement->check_count > 0;
 }
 
 /*
- * Is this the slot by which its range is checked: the first that may be stored through? A range that is written by contract needs no check.
+ * Finds the slots by which ranges are checked: of each range the first that may be stored through. A range that is written by contract needs no
+ * check. False: no memory.
  */
-static bool checks_range(const struct call *call, size_t index)
+static bool find_checks(const struct call *call)
 {
-	const struct call_slot *slot = &call->slots[index];
-	bool seen = is_hit(call->judgement, slot->range);
-	for (size_t k = 0; k < index && !seen; k++)
-		seen = call->slots[k].range == slot->range;
-	return !seen && function_verdict(slot->function, slot->argument, slot->offset) != KERNEL_CLEAN;
-}
-
-static bool verify_slots(const struct call *call)
-{
-	bool any = false;
+	struct judgement *judgement = call->judgement;
+	if (!call->slot_count)
+		return true;
+	judgement->checks = malloc(call->slot_count * (sizeof *judgement->targets + sizeof *judgement->checks));
+	if (!judgement->checks)
+		return false;
+	judgement->targets = (struct verify_target *)(judgement->checks + call->slot_count);
 	for (size_t i = 0; i < call->slot_count; i++) {
-		if (!checks_range(call, i))
-			continue;
-		verify_slot(call, &call->slots[i]);
-		atomic_store_explicit(&call->slots[i].range->mark, call->serial, memory_order_relaxed);
-		any = true;
+		const struct call_slot *slot = &call->slots[i];
+		bool seen = is_hit(judgement, slot->range);
+		for (size_t k = 0; k < i && !seen; k++)
+			seen = call->slots[k].range == slot->range;
+		if (!seen && function_verdict(slot->function, slot->argument, slot->offset) != KERNEL_CLEAN)
+			judgement->checks[judgement->check_count++] =
+				(struct check){.slot = i, .owned = owned(slot->range, &judgement->site)};
 	}
-	return any;
+	return true;
 }
 
 CUresult judge_before(struct call *call)
@@ -309,9 +369,11 @@ CUresult judge_before(struct call *call)
 	call->judgement->outer = outer_call;
 	site_capture(&call->judgement->site, call->caller);
 	CUresult result = call->judgement->hit_count ? decide(call) : CUDA_SUCCESS;
-	for (size_t i = 0; result == CUDA_SUCCESS && i < call->slot_count; i++)
-		if (checks_range(call, i))
-			verify_before(call, call->slots[i].range);
+	if (result == CUDA_SUCCESS) {
+		if (!find_checks(call))
+			hook_count(COUNT_UNJUDGED);
+		verify_before(call);
+	}
 	if (result != CUDA_SUCCESS)
 		drop(call);
 	return result;
@@ -321,13 +383,15 @@ CUresult judge_before(struct call *call)
 static void record_hits(const struct call *call)
 {
 	struct judgement *judgement = call->judgement;
+	struct moved moved = {.count = 0};
 	for (size_t i = 0; i < judgement->hit_count; i++) {
 		struct hit *hit = &judgement->hits[i];
 		struct report_event event = hit_event(call, hit);
 		if (!hit->permitted)
 			emit(&event, hit->range, ACTION_LOGGED, CUDA_SUCCESS);
-		verify_refresh(&hit->range, 1, call->stream);
+		moved_add(&moved, hit->range, call->stream);
 	}
+	moved_flush(&moved, call->stream);
 }
 
 /* A write that could not be judged, for want of memory, has been counted. What it wrote must not be laid at the door of a later kernel. */

@@ -131,11 +131,25 @@ void verify_capture_ended(void)
 
 /* ---- checks and refreshes */
 
+/* What an issue is about: ranges that share a writer, or each with its own target. */
+struct work {
+	const struct verify_writer *writer;  /* NULL for refreshes */
+	struct range *const *ranges;         /* or */
+	const struct verify_target *targets; /* NULL: `ranges` */
+	size_t count;
+};
+
+static struct range *work_range(const struct work *work, size_t nth)
+{
+	return work->targets ? work->targets[nth].range : work->ranges[nth];
+}
+
 /* Ops of one home that go into one launch. */
 struct issue {
 	enum verify_op_kind kind;
 	CUstream stream;
-	struct verify_box *box;
+	const struct work *work;
+	struct verify_box *box; /* the writer of all of them, where they share it */
 	struct verify_call *call;
 	struct verify_home *home;
 	struct verify_op *ops[VERIFY_JOBS];
@@ -198,10 +212,28 @@ static bool gathered(const struct issue *issue, const struct verify_baseline *ba
 	return false;
 }
 
-/* Registers one range's op. Returns false when it belongs into another launch: flush and come again. */
-static bool gather(struct issue *issue, struct range *range, bool possible)
+/* Locked. The nth range's op; NULL: no slot, or no memory. */
+static struct verify_op *new_op(struct issue *issue, size_t nth)
 {
-	struct verify_baseline *baseline = range->attachment;
+	const struct work *work = issue->work;
+	struct range *range = work_range(work, nth);
+	struct verify_box *box = issue->box;
+	if (work->writer && !box)
+		box = verify_box_new(work->writer, work->targets ? &work->targets[nth] : NULL);
+	if (work->writer && !box)
+		return NULL;
+	struct verify_op *op = verify_op_new(range->attachment, range, issue->kind, issue->stream, box, false);
+	if (work->targets)
+		verify_box_put(box);
+	else
+		issue->box = box;
+	return op;
+}
+
+/* Registers the nth range's op. Returns false when it belongs into another launch: flush and come again. */
+static bool gather(struct issue *issue, size_t nth, bool possible)
+{
+	struct verify_baseline *baseline = work_range(issue->work, nth)->attachment;
 	bool fits = true;
 	pthread_mutex_lock(&verify.lock);
 	if (baseline->generation != verify.generation) {
@@ -217,7 +249,7 @@ static bool gather(struct issue *issue, struct range *range, bool possible)
 	           gathered(issue, baseline)) {
 		fits = false;
 	} else {
-		struct verify_op *op = verify_op_new(baseline, range, issue->kind, issue->stream, issue->box, false);
+		struct verify_op *op = new_op(issue, nth);
 		if (op) {
 			issue->home = baseline->home;
 			issue->ops[issue->count++] = op;
@@ -229,30 +261,23 @@ static bool gather(struct issue *issue, struct range *range, bool possible)
 	return fits;
 }
 
-static size_t issue_all(enum verify_op_kind kind, const struct verify_writer *writer, struct range *const *ranges,
-                        size_t count, CUstream stream)
+static size_t issue_all(enum verify_op_kind kind, const struct work *work, CUstream stream)
 {
 	size_t first = 0;
-	while (first < count && !ranges[first]->attachment)
+	while (first < work->count && !work_range(work, first)->attachment)
 		first++;
-	if (first == count)
+	if (first == work->count)
 		return 0;
 	int saved = errno;
 	struct verify_call call;
 	verify_call_begin(&call);
-	struct issue issue = {.kind = kind, .stream = stream, .call = &call};
+	struct issue issue = {.kind = kind, .stream = stream, .work = work, .call = &call};
 	bool possible = verify_stream_free(stream);
-	if (possible && writer) {
-		pthread_mutex_lock(&verify.lock);
-		issue.box = verify_box_new(writer);
-		pthread_mutex_unlock(&verify.lock);
-		possible = issue.box != NULL;
-	}
 	/* What is being captured does not run now: its write is not there to refresh, nor to doubt. */
-	for (size_t i = first; i < count && (possible || kind == VERIFY_OP_CHECK); i++) {
-		if (!ranges[i]->attachment)
+	for (size_t i = first; i < work->count && (possible || kind == VERIFY_OP_CHECK); i++) {
+		if (!work_range(work, i)->attachment)
 			continue;
-		while (!gather(&issue, ranges[i], possible))
+		while (!gather(&issue, i, possible))
 			flush(&issue);
 	}
 	flush(&issue);
@@ -268,12 +293,18 @@ static size_t issue_all(enum verify_op_kind kind, const struct verify_writer *wr
 
 size_t verify_after(const struct verify_writer *writer, struct range *const *ranges, size_t count, CUstream stream)
 {
-	return issue_all(VERIFY_OP_CHECK, writer, ranges, count, stream);
+	return issue_all(VERIFY_OP_CHECK, &(struct work){.writer = writer, .ranges = ranges, .count = count}, stream);
+}
+
+size_t verify_after_each(const struct verify_writer *writer, const struct verify_target *targets, size_t count,
+                         CUstream stream)
+{
+	return issue_all(VERIFY_OP_CHECK, &(struct work){.writer = writer, .targets = targets, .count = count}, stream);
 }
 
 void verify_refresh(struct range *const *ranges, size_t count, CUstream stream)
 {
-	issue_all(VERIFY_OP_REFRESH, NULL, ranges, count, stream);
+	issue_all(VERIFY_OP_REFRESH, &(struct work){.ranges = ranges, .count = count}, stream);
 }
 
 /* ---- waiting */
@@ -301,7 +332,7 @@ static CUresult check_now(struct verify_call *call, struct range *range, const s
 	pthread_mutex_lock(&verify.lock);
 	if (baseline->state == VERIFY_BASELINE_READY && baseline->home->state == VERIFY_HOME_READY) {
 		home = baseline->home;
-		struct verify_box *box = verify_box_new(writer);
+		struct verify_box *box = verify_box_new(writer, NULL);
 		if (box) {
 			op = verify_op_new(baseline, range, VERIFY_OP_CHECK, home->stream, box, true);
 			verify_box_put(box);

@@ -89,6 +89,26 @@ void verify_release(void *attachment);
  */
 size_t verify_after(const struct verify_writer *writer, struct range *const *ranges, size_t count, CUstream stream);
 
+/* One range of a launch, and what of the writer is this range's own. */
+struct verify_target {
+	struct range *range;
+	const char *kernel; /* interned; NULL: no single kernel (a graph), and the next three are unused */
+	int argument;
+	uint32_t offset;
+	uint64_t value;
+	const struct report_kernel *candidates; /* copied */
+	size_t candidate_count;
+	uint64_t launches_before;
+	int device;
+};
+
+/*
+ * verify_after() for ranges that name different arguments: each check has the writer with its own target's members in
+ * place of the writer's. All checks go out together, VERIFY_JOBS to a launch.
+ */
+size_t verify_after_each(const struct verify_writer *writer, const struct verify_target *targets, size_t count,
+                         CUstream stream);
+
 /* After a permitted write in `stream`: the content there and then becomes the baseline. */
 void verify_refresh(struct range *const *ranges, size_t count, CUstream stream);
 

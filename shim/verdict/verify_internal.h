@@ -19,7 +19,7 @@
 #define VERIFY_SLOTS 4096u /* checks and refreshes of one context that may be in flight */
 #define VERIFY_OTHERS 8u   /* other writers kept for one check; more are not named */
 
-/* A writer, copied once for all ranges of a launch. */
+/* A writer: copied once for all ranges of a launch that share it, once for each target otherwise. */
 struct verify_box {
 	unsigned references;
 	struct verify_box *next_free;
@@ -176,8 +176,8 @@ CUresult verify_take(struct verify_baseline *baseline, bool has_stream, CUstream
 
 /* ---- verify_ops.c: bookkeeping; the caller holds verify.lock where it says so */
 
-/* Locked. NULL when host memory is short. One reference. */
-struct verify_box *verify_box_new(const struct verify_writer *writer);
+/* Locked. NULL when host memory is short. One reference. `target` (NULL: none) has its say over the writer. */
+struct verify_box *verify_box_new(const struct verify_writer *writer, const struct verify_target *target);
 /* Locked. NULL is fine. */
 void verify_box_put(struct verify_box *box);
 

@@ -9,14 +9,26 @@
 
 struct verify_state verify = {.lock = PTHREAD_MUTEX_INITIALIZER, .setup = PTHREAD_MUTEX_INITIALIZER, .generation = 1};
 
-struct verify_box *verify_box_new(const struct verify_writer *writer)
+static void box_target(struct verify_writer *writer, const struct verify_target *target)
 {
+	writer->kernel.name = target->kernel;
+	writer->kernel.argument = target->argument;
+	writer->kernel.offset = target->offset;
+	writer->kernel.value = target->value;
+	writer->launches_before = target->launches_before;
+	writer->device = target->device;
+}
+
+struct verify_box *verify_box_new(const struct verify_writer *writer, const struct verify_target *target)
+{
+	const struct report_kernel *from = target ? target->candidates : writer->candidates;
+	size_t count = target ? target->candidate_count : writer->candidate_count;
 	struct report_kernel *candidates = NULL;
-	if (writer->candidate_count) {
-		candidates = malloc(writer->candidate_count * sizeof(*candidates));
+	if (count) {
+		candidates = malloc(count * sizeof(*candidates));
 		if (!candidates)
 			return NULL;
-		memcpy(candidates, writer->candidates, writer->candidate_count * sizeof(*candidates));
+		memcpy(candidates, from, count * sizeof(*candidates));
 	}
 	struct verify_box *box = verify.free_boxes;
 	if (box) {
@@ -30,7 +42,10 @@ struct verify_box *verify_box_new(const struct verify_writer *writer)
 	}
 	box->references = 1;
 	box->writer = *writer;
+	if (target)
+		box_target(&box->writer, target);
 	box->writer.candidates = candidates;
+	box->writer.candidate_count = count;
 	return box;
 }
 

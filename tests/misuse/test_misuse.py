@@ -2,6 +2,7 @@
 
 The same programs run on the software GPU and, by scripts/gpu-test, on an NVIDIA GPU.
 """
+import json
 import os
 import pathlib
 import re
@@ -48,6 +49,14 @@ def test_descriptors_closed_and_yet_recorded(tmp_path):
 def test_fork_children_have_logs_of_their_own(tmp_path):
     run("fork_before_cuda", "log", tmp_path)
     assert len(list(tmp_path.glob("log.*"))) == 1, "the parent used no CUDA"
+
+
+def test_each_tensor_of_a_launch_has_its_own_argument(tmp_path):
+    run("kernel_foreach", "log", tmp_path)
+    records = [json.loads(line) for path in tmp_path.glob("log.*") for line in path.read_text().splitlines()]
+    named = {record["range"]["label"]: (record["kernel"]["argument"], record["kernel"]["offset"])
+             for record in records if record["kind"] == "violation"}
+    assert named == {**{f"t{i:02}": (0, 8 * i) for i in range(1, 20, 2)}, "last": (1, 0)}
 
 
 def test_a_hundred_thousand_are_ten_records_and_a_count(tmp_path):

@@ -405,3 +405,35 @@ Test(registry, fork_child_goes_on_without_the_parent)
 	cr_assert(eq(int, registry_remove(reg, handle, NULL), 0));
 	registry_destroy(&reg);
 }
+
+/* Leaves hold 32-bit distances where they can: right up to the last one that fits, past it, and back. */
+Test(registry, four_gibibytes_in_one_leaf)
+{
+	static const uint64_t widths[] = {UINT32_MAX - 1, UINT32_MAX, UINT64_C(1) << 32, (UINT64_C(1) << 32) + 1,
+	                                  UINT64_C(1) << 46};
+	const uint64_t base = UINT64_C(0x7f0000000000);
+
+	for (size_t at = 0; at < sizeof widths / sizeof *widths; at++) {
+		uint64_t end = base + widths[at];
+		struct registry *reg = make();
+		registry_handle far;
+
+		add(reg, base, base + 16);
+		far = add(reg, end - 8, end);
+		cr_assert(check_registry(reg) == NULL, "%s", check_registry(reg));
+		cr_assert(registry_hits(reg, end - 1, end));
+		cr_assert(registry_hits(reg, end - 9, end - 7));
+		cr_assert(registry_hits(reg, base - 5, end + 5));
+		cr_assert(registry_hits(reg, base + 15, base + 16));
+		cr_assert(registry_hits(reg, 0, base + 1));
+		cr_assert(not(registry_hits(reg, end, UINT64_MAX)));
+		cr_assert(not(registry_hits(reg, end - 10, end - 8)));
+		cr_assert(not(registry_hits(reg, base + 16, end - 8)));
+		cr_assert(not(registry_hits(reg, 0, base)));
+		cr_assert(eq(int, registry_remove(reg, far, NULL), 0));
+		cr_assert(check_registry(reg) == NULL, "%s", check_registry(reg));
+		cr_assert(not(registry_hits(reg, end - 8, end)));
+		cr_assert(registry_hits(reg, base + 15, end));
+		registry_destroy(&reg);
+	}
+}

@@ -14,6 +14,30 @@ struct seen {
 	registry_handle last_handle;
 };
 
+/* A leaf's brief says what its arrays say, or nothing where a distance has no room. */
+static const char *check_brief(const struct node *leaf)
+{
+	const struct brief *brief = leaf_brief(leaf);
+	uint64_t base = atomic_load(&leaf->start[0]), reach = atomic_load(&leaf->reach[leaf->count - 1]);
+
+	if (reach - base >= BRIEF_NONE)
+		return atomic_load(&brief->base) == BRIEF_NONE_BASE ? NULL : "brief of a wide leaf";
+	if (atomic_load(&brief->base) != base)
+		return "base of a brief";
+	for (unsigned at = 0; at < TREE_FANOUT; at++) {
+		unsigned block = at / TREE_BLOCK, within = at % TREE_BLOCK;
+		bool there = at < leaf->count;
+		uint64_t start = there ? atomic_load(&leaf->start[at]) - base : BRIEF_NONE;
+
+		reach = there ? atomic_load(&leaf->reach[at]) - base : BRIEF_NONE;
+		if (atomic_load(&brief->block[block].start[within]) != start ||
+		    atomic_load(&brief->block[block].reach[within]) != reach ||
+		    (within == 0 && atomic_load(&brief->first[block]) != start))
+			return "distances of a brief";
+	}
+	return NULL;
+}
+
 static const char *check_node(const struct node *node, unsigned level, bool root, struct seen *seen)
 {
 	uint64_t reach = 0;
@@ -26,6 +50,8 @@ static const char *check_node(const struct node *node, unsigned level, bool root
 		if (atomic_load(&node->start[at]) != UINT64_MAX || atomic_load(&node->reach[at]) != UINT64_MAX)
 			return "padding";
 	}
+	if (level == 0 && check_brief(node))
+		return check_brief(node);
 	for (unsigned at = 0; at < node->count; at++) {
 		uint64_t start = atomic_load(&node->start[at]), end = atomic_load(&node->end[at]);
 		registry_handle handle = atomic_load(&node->handle[at]);

@@ -1,6 +1,7 @@
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -206,6 +207,86 @@ Test(site, deep_native_recursion_is_cut)
 	site_prepare();
 	cr_assert_eq(recurse(1000, &site), 1000);
 	cr_assert_eq(site.native_count, SITE_NATIVE_FRAMES);
+}
+
+/* Three ways to the same hook: a direct one, a longer one, and one whose frame has no fixed size. */
+__attribute__((noinline)) static void way_inner(struct site *site, struct site *fresh)
+{
+	hook(site);
+	fresh->native_count = backtrace(fresh->native, SITE_NATIVE_FRAMES);
+	__asm__ volatile("");
+}
+
+__attribute__((noinline)) static void way_one(struct site *site, struct site *fresh)
+{
+	way_inner(site, fresh);
+	__asm__ volatile("nop");
+}
+
+__attribute__((noinline)) static void way_two(struct site *site, struct site *fresh)
+{
+	way_inner(site, fresh);
+	__asm__ volatile("nop; nop");
+}
+
+__attribute__((noinline)) static void way_growing(struct site *site, struct site *fresh, size_t bytes)
+{
+	volatile char *room = __builtin_alloca(bytes);
+
+	room[0] = room[bytes - 1] = 1;
+	way_inner(site, fresh);
+	__asm__ volatile("" ::"r"(room));
+}
+
+/* The frames of the hook's callers are those that backtrace() finds now, however often they were met before. */
+static void check_fresh(const struct site *site, const struct site *fresh)
+{
+	int from = 0;
+
+	/* way_inner() itself is at another address in each. */
+	while (from < fresh->native_count && fresh->native[from] != site->native[1])
+		from++;
+	cr_assert_lt(from, fresh->native_count, "not this stack");
+	for (int i = 1; i < site->native_count && from + i - 1 < fresh->native_count; i++)
+		cr_assert_eq(site->native[i], fresh->native[from + i - 1], "frame %d", i);
+	cr_assert_geq(site->native_count, fresh->native_count - from);
+}
+
+Test(site, a_stack_met_before_is_not_taken_for_another)
+{
+	struct site site, fresh;
+
+	site_prepare();
+	for (int turn = 0; turn < 50; turn++) {
+		way_one(&site, &fresh);
+		check_fresh(&site, &fresh);
+		way_two(&site, &fresh);
+		check_fresh(&site, &fresh);
+		way_inner(&site, &fresh);
+		check_fresh(&site, &fresh);
+		way_growing(&site, &fresh, 16 + (size_t)turn % 5 * 48);
+		check_fresh(&site, &fresh);
+		cr_assert_eq(recurse(turn % 7, &site), turn % 7);
+		for (int i = 1; i < turn % 7; i++)
+			cr_assert_eq(site.native[i], site.native[1], "frame %d of a recursion of %d", i, turn % 7);
+		cr_assert(turn % 7 == 0 || site.native[turn % 7 + 1] != site.native[1]);
+	}
+}
+
+Test(site, symbols_are_found_once)
+{
+	struct native_frame first, second;
+	struct site site;
+
+	site_prepare();
+	site_test_caller(&site);
+	cr_assert(native_resolve(site.native[0], true, &first));
+	cr_assert(native_resolve(site.native[0], true, &second));
+	cr_assert_str_eq(first.symbol, "site_test_caller");
+	cr_assert_eq(first.symbol, second.symbol);
+	cr_assert(native_resolve((char *)site.native[0] + 1, true, &second));
+	cr_assert_eq(second.offset, first.offset + 1);
+	cr_assert_str_eq(second.symbol, "site_test_caller");
 }
 
 static void *no_python(const char *symbol)

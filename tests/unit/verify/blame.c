@@ -183,6 +183,57 @@ Test(verify_blame, many_ranges_share_launches)
 	drop();
 }
 
+Test(verify_blame, each_range_of_a_launch_has_its_own_argument)
+{
+	enum { MANY = 40 };
+	struct range *ranges[MANY];
+	struct verify_target targets[MANY];
+	struct report_kernel candidate = {.name = "node"};
+	struct verify_writer writer = {
+		.api = "cuLaunchKernel", .kernel = {.name = "nobody", .argument = -1}, .launches_before = 99};
+	unsigned before;
+	fake_defer(true);
+	for (unsigned i = 0; i < MANY; i++) {
+		ranges[i] = attach(address(memory) + 8192 + i * 512, address(memory) + 8192 + i * 512 + 400);
+		targets[i] = (struct verify_target){.range = ranges[i],
+		                                    .kernel = i % 2 ? "odd" : "even",
+		                                    .argument = (int)i / 8,
+		                                    .offset = i % 8 * 8,
+		                                    .value = ranges[i]->start + i,
+		                                    .launches_before = i};
+		fake_write(S1, ranges[i]->start + i, 1, 1);
+	}
+	targets[7].kernel = NULL;
+	targets[7].candidates = &candidate;
+	targets[7].candidate_count = 1;
+	before = fake_counts().launches;
+	cr_assert_eq(verify_after_each(&writer, targets, MANY, S1), MANY);
+	cr_assert_eq(fake_counts().launches - before, (MANY + VERIFY_JOBS - 1) / VERIFY_JOBS);
+	memset(targets, 0, sizeof(targets));
+	candidate.name = "gone";
+	fake_run_all();
+	cr_assert_eq(verify_poll(), MANY);
+	cr_assert_eq(found_count, MANY);
+	for (unsigned i = 0; i < MANY; i++) {
+		cr_assert_eq(found[i].range, ranges[i]);
+		cr_assert_eq(found[i].start, i);
+		cr_assert_eq(found[i].launches_before, i);
+		if (i == 7) {
+			cr_assert_null(found[i].kernel);
+			cr_assert_str_eq(found[i].candidate, "node");
+			continue;
+		}
+		cr_assert_str_eq(found[i].kernel, i % 2 ? "odd" : "even");
+		cr_assert_eq(found[i].argument, (int)i / 8);
+		cr_assert_eq(found[i].offset, i % 8 * 8);
+		cr_assert_eq(found[i].value, ranges[i]->start + i);
+		cr_assert_eq(found[i].candidate_count, 0);
+	}
+	for (unsigned i = 0; i < MANY; i++)
+		fake_drop(ranges[i]);
+	drop();
+}
+
 Test(verify_blame, a_range_named_twice_is_never_twice_in_one_launch)
 {
 	struct range *twice[2] = {range, range};

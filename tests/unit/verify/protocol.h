@@ -27,6 +27,10 @@ struct found {
 	const char *others[VERIFY_OTHERS];
 	char candidate[32];
 	size_t other_count, candidate_count;
+	const char *kernel;
+	int argument;
+	uint32_t offset;
+	uint64_t value, launches_before;
 	uint64_t start, end, bytes, unverified;
 	bool exact, inconclusive;
 };

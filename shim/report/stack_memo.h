@@ -1,0 +1,27 @@
+/*
+ * Stacks that were unwound before. Unwinding takes about a microsecond a frame, and a program launches from the same
+ * places again and again: a stack whose return addresses still lie where they lay is the same stack. Private to
+ * report/. Thread-safe, no lock, no allocation.
+ */
+#ifndef CUCONST_REPORT_STACK_MEMO_H
+#define CUCONST_REPORT_STACK_MEMO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/report/site.h"
+
+/* One unwound stack, innermost first: return addresses, and where on the stack each of them lies. */
+struct stack_shape {
+	uintptr_t caller, top; /* the key: frame[0], and the stack pointer of whoever unwinds */
+	int count;
+	uintptr_t frame[SITE_NATIVE_FRAMES];
+	uint32_t slot[SITE_NATIVE_FRAMES]; /* above `top` */
+};
+
+/* True: the calling thread's stack is the one kept for this caller and top. */
+bool stack_memo_find(uintptr_t caller, uintptr_t top, struct stack_shape *ret_shape);
+
+void stack_memo_keep(const struct stack_shape *shape);
+
+#endif

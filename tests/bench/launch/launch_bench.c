@@ -1,0 +1,159 @@
+/*
+ * What a launch costs under the shim, on a driver that answers at once. Prints a Markdown table: median and 99th
+ * percentile of batches, in ns for one launch, and the ratio to a launch that goes to the driver directly. Run with
+ * the shim preloaded; a name of a case as argument runs that one alone, for a profiler.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "shim/cuconst.h"
+#include "tests/bench/launch/stub.h"
+
+#define BATCH 200
+#define SAMPLES 1000
+#define RANGES 1000
+#define STRIDE UINT64_C(65536)
+#define BYTES 4096
+
+static CUdeviceptr region, elsewhere[3];
+static CUdeviceptr tensors[STUB_TENSORS];
+static cuconst_handle handles[RANGES];
+static int protected_count;
+
+static void check(int result, const char *what)
+{
+	if (!result)
+		return;
+	fprintf(stderr, "launch_bench: %s: %d\n", what, result);
+	exit(1);
+}
+
+static void protect(int count)
+{
+	for (; protected_count < count; protected_count++)
+		check(cuconst_protect(region + (CUdeviceptr)protected_count * STRIDE, BYTES, "bench", 0, NULL,
+		                      &handles[protected_count]),
+		      "cuconst_protect (is the shim preloaded?)");
+}
+
+/* The third pointer is `at`. */
+static void launch_four(CUresult (*entry)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                                          unsigned, CUstream, void **, void **),
+                        CUdeviceptr at)
+{
+	int count = 7;
+	void *params[] = {&elsewhere[0], &elsewhere[1], &at, &count};
+
+	entry((CUfunction)(uintptr_t)STUB_FOUR, 1, 1, 1, 1, 1, 1, 0, (CUstream)(uintptr_t)0x20, params, NULL);
+}
+
+static void direct(void)
+{
+	launch_four(stub_launch, elsewhere[2]);
+}
+
+static void hooked_elsewhere(void)
+{
+	launch_four(cuLaunchKernel, elsewhere[2]);
+}
+
+/* All three pointers lie between protected ranges. */
+static void hooked_between(void)
+{
+	static unsigned turn;
+	CUdeviceptr at[3];
+	int count = 7;
+	void *params[] = {&at[0], &at[1], &at[2], &count};
+
+	for (int i = 0; i < 3; i++)
+		at[i] = region + (turn++ * 7919u % (RANGES - 1)) * STRIDE + BYTES + 256;
+	cuLaunchKernel((CUfunction)(uintptr_t)STUB_FOUR, 1, 1, 1, 1, 1, 1, 0, (CUstream)(uintptr_t)0x20, params, NULL);
+}
+
+static void hooked_hit(void)
+{
+	launch_four(cuLaunchKernel, region + 64);
+}
+
+static void hooked_many(void)
+{
+	void *params[] = {tensors};
+
+	cuLaunchKernel((CUfunction)(uintptr_t)STUB_STRUCT, 1, 1, 1, 1, 1, 1, 0, (CUstream)(uintptr_t)0x20, params, NULL);
+}
+
+/* In order: ranges are added, never taken away. */
+static const struct {
+	const char *name, *what;
+	void (*launch)(void);
+	int ranges;
+	unsigned checks; /* check launches for one launch */
+} cases[] = {
+	{"direct", "no shim: straight to the driver", direct, 0, 0},
+	{"nothing", "nothing protected", hooked_elsewhere, 0, 0},
+	{"elsewhere", "1000 ranges, 3 pointers outside their bounds", hooked_elsewhere, RANGES, 0},
+	{"between", "1000 ranges, 3 pointers between them", hooked_between, RANGES, 0},
+	{"hit", "1 pointer of 3 in a range", hooked_hit, RANGES, 1},
+	{"many", "16 pointers in 16 ranges", hooked_many, RANGES, 1},
+};
+
+static double now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
+}
+
+static int by_value(const void *left, const void *right)
+{
+	double a = *(const double *)left, b = *(const double *)right;
+
+	return (a > b) - (a < b);
+}
+
+int main(int argc, char **argv)
+{
+	static double ns[SAMPLES];
+	double first = 0;
+
+	check(cuInit(0), "cuInit");
+	check(cuMemAlloc(&region, RANGES * STRIDE), "cuMemAlloc");
+	/* Low addresses: below every range. */
+	for (int i = 0; i < 3; i++)
+		elsewhere[i] = 4096u * (CUdeviceptr)(i + 1);
+	for (int i = 0; i < STUB_TENSORS; i++)
+		tensors[i] = region + (CUdeviceptr)i * STRIDE + 8;
+	printf("| launch | ns, median | p99 | ratio to direct |\n| --- | --: | --: | --: |\n");
+	for (size_t at = 0; at < sizeof cases / sizeof *cases; at++) {
+		int samples = argc > 1 ? 20 : SAMPLES;
+		uint64_t before;
+
+		if (argc > 1 && strcmp(argv[1], cases[at].name))
+			continue;
+		protect(cases[at].ranges);
+		cases[at].launch();
+		before = stub_checks;
+		for (int sample = 0; sample < samples; sample++) {
+			double start = now();
+
+			for (int i = 0; i < BATCH; i++)
+				cases[at].launch();
+			ns[sample] = (now() - start) / BATCH;
+		}
+		if (stub_checks - before != (uint64_t)samples * BATCH * cases[at].checks) {
+			fprintf(stderr, "launch_bench: %s: %" PRIu64 " checks for %d launches\n", cases[at].name,
+			        stub_checks - before, samples * BATCH);
+			return 1;
+		}
+		qsort(ns, (size_t)samples, sizeof *ns, by_value);
+		first = at == 0 ? ns[samples / 2] : first;
+		printf("| %s | %.0f | %.0f | %.1f |\n", cases[at].what, ns[samples / 2], ns[samples * 99 / 100],
+		       first > 0 ? ns[samples / 2] / first : 0);
+		fflush(stdout);
+	}
+	return 0;
+}

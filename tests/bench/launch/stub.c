@@ -1,0 +1,171 @@
+/*
+ * A driver that answers at once: what a launch costs beside it is the shim's. Device memory is host memory that nobody
+ * writes; a check "runs" by putting its sequence number into the ring, and finds no change.
+ */
+#include "tests/bench/launch/stub.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/verdict/verify_device.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+static const char *const names[] = {[STUB_CHECK] = "check", [STUB_OTHER] = "other", [STUB_FOUR] = "four", [STUB_STRUCT] = "many"};
+
+EXPORT uint64_t stub_checks;
+
+EXPORT CUresult stub_launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                            unsigned shared, CUstream stream, void **params, void **extra)
+{
+	const struct verify_batch *batch;
+	struct verify_result *results;
+
+	if (f != (CUfunction)(uintptr_t)STUB_CHECK)
+		return CUDA_SUCCESS;
+	stub_checks++;
+	batch = params[0];
+	results = (struct verify_result *)batch->results;
+	for (uint32_t job = 0; job < batch->jobs; job++)
+		__atomic_store_n(&results[batch->job[job].slot].sequence, batch->job[job].sequence, __ATOMIC_RELEASE);
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                               unsigned shared, CUstream stream, void **params, void **extra)
+{
+	return stub_launch(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra);
+}
+
+EXPORT CUresult cuInit(unsigned flags)
+{
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDriverGetVersion(int *ret)
+{
+	*ret = 13000;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxGetCurrent(CUcontext *ret)
+{
+	*ret = (CUcontext)(uintptr_t)1;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxGetDevice(CUdevice *ret)
+{
+	*ret = 0;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxPushCurrent(CUcontext context)
+{
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxPopCurrent(CUcontext *ret)
+{
+	return cuCtxGetCurrent(ret);
+}
+
+EXPORT CUresult cuCtxSynchronize(void)
+{
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuModuleLoadData(CUmodule *ret, const void *image)
+{
+	*ret = (CUmodule)(uintptr_t)1;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuModuleGetFunction(CUfunction *ret, CUmodule module, const char *name)
+{
+	*ret = (CUfunction)(uintptr_t)(strcmp(name, VERIFY_ENTRY_CHECK) ? STUB_OTHER : STUB_CHECK);
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuFuncGetName(const char **ret, CUfunction function)
+{
+	*ret = names[(uintptr_t)function];
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *ret_offset, size_t *ret_bytes)
+{
+	size_t count = function == (CUfunction)(uintptr_t)STUB_FOUR ? 4 : 1;
+
+	if (index >= count)
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret_offset = index * 8;
+	*ret_bytes = count == 1 ? STUB_TENSORS * 8 : index == 3 ? 4 : 8;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemAlloc(CUdeviceptr *ret, size_t bytes)
+{
+	*ret = (CUdeviceptr)aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+	return *ret ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+EXPORT CUresult cuMemFree(CUdeviceptr memory)
+{
+	free((void *)memory);
+	return CUDA_SUCCESS;
+}
+
+/* One allocation, as large as anybody asks. */
+EXPORT CUresult cuMemGetAddressRange(CUdeviceptr *ret_base, size_t *ret_bytes, CUdeviceptr pointer)
+{
+	*ret_base = pointer;
+	*ret_bytes = (size_t)1 << 40;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuPointerGetAttribute(void *ret, CUpointer_attribute attribute, CUdeviceptr pointer)
+{
+	if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+		*(int *)ret = 0;
+	else if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT)
+		*(CUcontext *)ret = (CUcontext)(uintptr_t)1;
+	else if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
+		*(CUmemorytype *)ret = CU_MEMORYTYPE_DEVICE;
+	else
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemHostRegister(void *memory, size_t bytes, unsigned flags)
+{
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemHostGetDevicePointer(CUdeviceptr *ret, void *memory, unsigned flags)
+{
+	*ret = (CUdeviceptr)memory;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamCreate(CUstream *ret, unsigned flags)
+{
+	*ret = (CUstream)(uintptr_t)0x10;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamSynchronize(CUstream stream)
+{
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *ret)
+{
+	*ret = CU_STREAM_CAPTURE_STATUS_NONE;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,25 @@
+/* The driver of launch_bench.c: libcuda.so.1 in all but work. */
+#ifndef CUCONST_BENCH_LAUNCH_STUB_H
+#define CUCONST_BENCH_LAUNCH_STUB_H
+
+#include <cuda.h>
+#include <stdint.h>
+
+#define STUB_TENSORS 16
+
+/* Function handles. */
+enum {
+	STUB_CHECK = 1, /* the shim's own */
+	STUB_OTHER,
+	STUB_FOUR,   /* (pointer, pointer, pointer, int) */
+	STUB_STRUCT, /* one struct of STUB_TENSORS pointers */
+};
+
+/* cuLaunchKernel() by a name that is not hooked. */
+CUresult stub_launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                     unsigned shared, CUstream stream, void **params, void **extra);
+
+/* Check launches so far. */
+extern uint64_t stub_checks;
+
+#endif
