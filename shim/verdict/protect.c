@@ -19,6 +19,7 @@
 
 #define API __attribute__((visibility("default")))
 #define KNOWN_FLAGS (CUCONST_NO_BASELINE | CUCONST_STREAM)
+#define LAST_LOOK 64 /* ranges whose last check is one launch */
 
 /* Which context a range's memory belongs to, to end it with that context. */
 struct home {
@@ -369,14 +370,20 @@ struct gone {
 	const struct site *site;
 };
 
-static int end_if_gone(struct range *range, void *data)
+static CUcontext home_of(const struct range *range)
 {
-	const struct gone *gone = data;
 	struct home *home;
 	pthread_mutex_lock(&homes_lock);
 	HASH_FIND(hh, homes, &range->handle, sizeof range->handle, home);
 	CUcontext context = home ? home->context : NULL;
 	pthread_mutex_unlock(&homes_lock);
+	return context;
+}
+
+static int end_if_gone(struct range *range, void *data)
+{
+	const struct gone *gone = data;
+	CUcontext context = home_of(range);
 	if (gone->context ? context == gone->context : range_device(range) == gone->device) {
 		verify_context_gone(context);
 		memory_gone(range, gone->call, REPORT_ENDED, gone->site);
@@ -420,6 +427,47 @@ struct protect_totals protect_totals(void)
 		registry_each(ranges, add_bytes, &totals.bytes_live);
 	}
 	return totals;
+}
+
+/* Ranges of one context, whose checks go into one launch. */
+struct last_look {
+	CUcontext context;
+	size_t count;
+	struct range *ranges[LAST_LOOK];
+};
+
+static void look(struct last_look *last)
+{
+	const struct verify_writer writer = {.api = "cuconst_at_exit", .device = -1};
+	CUcontext popped;
+	if (last->count && drv.cuCtxPushCurrent_v2(last->context) == CUDA_SUCCESS) {
+		verify_after(&writer, last->ranges, last->count, CU_STREAM_LEGACY);
+		drv.cuCtxPopCurrent_v2(&popped);
+	}
+	while (last->count)
+		range_put(last->ranges[--last->count]);
+}
+
+static int add_to_look(struct range *range, void *data)
+{
+	struct last_look *last = data;
+	CUcontext context = home_of(range);
+	if (!range->attachment || !context)
+		return 0;
+	if (last->count == LAST_LOOK || context != last->context)
+		look(last);
+	last->context = context;
+	last->ranges[last->count++] = range_get(range);
+	return 0;
+}
+
+void protect_check_at_exit(void)
+{
+	struct last_look last = {.count = 0};
+	hook_thread.depth++;
+	registry_each(ranges, add_to_look, &last);
+	look(&last);
+	hook_thread.depth--;
 }
 
 void protect_prefork(void)
