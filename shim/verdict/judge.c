@@ -37,6 +37,8 @@ struct judge_counts judge_counts(void)
 	return (struct judge_counts){atomic_load(&violations), atomic_load(&denied)};
 }
 
+#define TOLD_WAIT_MS 2000 /* stderr may be a pipe that nobody reads */
+
 /* May this writer write there? Owners are globs over library file names; unwinding was paid for already. */
 static bool owned(const struct range *range, const struct site *site)
 {
@@ -338,6 +340,9 @@ CUresult judge_after(struct call *call, CUresult result)
 		verify_drain(options_get()->wait_ms);
 	else
 		verify_poll();
+	/* What another thread is about to end the process for must not be overtaken, by a synchronisation above all. */
+	if (options_get()->mode == MODE_STRICT)
+		verify_wait_told(TOLD_WAIT_MS);
 	return result;
 }
 
