@@ -67,7 +67,8 @@ class Program:
         kept = {name: value for name, value in os.environ.items()
                 if not name.startswith("CUCONST_") and name not in ("LD_PRELOAD", "PYTHONPATH", "LD_LIBRARY_PATH")}
         libraries = [BUILD / "tests/softgpu", BUILD / "tests/python/real/runtime"]
-        return {**kept, "PYTHONPATH": os.pathsep.join(map(str, [HERE, HERE.parent, *path])), "MISUSE_PTX": ROOT / "tests/misuse/kernels.ptx",
+        return {**kept, "PYTHONPATH": os.pathsep.join(map(str, [HERE, HERE.parent, *path])), "CUCONST_PYTHON": ROOT / "tools/python",
+                "MISUSE_PTX": ROOT / "tests/misuse/kernels.ptx",
                 "LD_LIBRARY_PATH": os.pathsep.join(map(str, libraries)), "PYTHONDONTWRITEBYTECODE": "1", **more}
 
     def _command(self, mode, options):
