@@ -26,6 +26,7 @@ def hidden(character):
 
 
 def line_problems(path, lines):
+    before = ""
     for number, line in enumerate(lines, 1):
         where = f"{path}:{number}"
         bad = {f"U+{ord(character):04X}" for character in line if hidden(character)}
@@ -38,9 +39,10 @@ def line_problems(path, lines):
             yield f"{where}: a tab after a space"
         if path.suffix in SPACES and "\t" in indent:
             yield f"{where}: tab in a file that is indented with spaces"
-        # Alignment may add any number of spaces to tabs; a line of spaces alone is a continuation of column 0 (or " *").
-        if path.suffix in TABS and re.match(r" {1,7}[^ *]", line):
+        # Alignment may add any number of spaces to tabs; spaces alone align with an opening bracket in column 0 (or are " *").
+        if path.suffix in TABS and re.match(r" {1,7}[^ *]", line) and not re.match(r"\w.*\(.*,$", before):
             yield f"{where}: indented with spaces"
+        before = line
 
 
 def readme_problems(folders):

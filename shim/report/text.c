@@ -116,10 +116,22 @@ static bool is_launch(const char *api)
 	return strstr(api, "cudaLaunch") != NULL;
 }
 
-/* cuconst_check(), cuconst_unprotect() or a look before a launch found a change that no call is to be blamed for. */
+/* cuconst_check(), cuconst_unprotect() or a look before a launch or at exit found a change that no call is to be blamed for. */
 static bool found_by_check(const struct report_event *event)
 {
 	return !event->kernel && event->api && !strncmp(event->api, "cuconst_", 8);
+}
+
+static void put_finder(struct buffer *buf, const char *api)
+{
+	if (!strcmp(api, "cuconst_before_launch")) {
+		buffer_string(buf, ", found before a launch");
+	} else if (!strcmp(api, "cuconst_at_exit")) {
+		buffer_string(buf, ", found at exit");
+	} else {
+		buffer_string(buf, ", found by ");
+		buffer_string(buf, api);
+	}
 }
 
 /*
@@ -137,6 +149,9 @@ static void put_writer(struct buffer *buf, const struct report_event *event)
 	}
 	if (event->outer_api && !(kernel && is_launch(event->outer_api))) {
 		put_outer(buf, event->outer_api, event->outer_note);
+		/* Refused by the library's own contract: there is nothing beneath it. */
+		if (!kernel && api && !strcmp(api, event->outer_api))
+			return;
 		buffer_string(buf, " (");
 		if (kernel) {
 			put_kernel_name(buf, kernel->name);
@@ -323,11 +338,8 @@ void text_event(struct buffer *buf, const struct report_event *event, bool color
 	buffer_string(buf, " ");
 	put_object(buf, event);
 	buffer_string(buf, phrases[phrase].tail);
-	if (found_by_check(event)) {
-		bool before = !strcmp(event->api, "cuconst_before_launch");
-		buffer_string(buf, before ? ", found before a launch" : ", found by ");
-		buffer_string(buf, before ? "" : event->api);
-	}
+	if (found_by_check(event))
+		put_finder(buf, event->api);
 	buffer_string(buf, "\n  at   ");
 	put_place(buf, site);
 	buffer_string(buf, "\n");

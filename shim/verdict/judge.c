@@ -39,6 +39,8 @@ struct judgement {
 	struct hit hits[];
 };
 
+#define TOLD_WAIT_MS 2000 /* stderr may be a pipe that nobody reads */
+
 static _Atomic uint64_t violations, denied;
 
 struct judge_counts judge_counts(void)
@@ -427,6 +429,9 @@ CUresult judge_after(struct call *call, CUresult result)
 		verify_drain(options_get()->wait_ms);
 	else
 		verify_poll();
+	/* What another thread is about to end the process for must not be overtaken, by a synchronisation above all. */
+	if (options_get()->mode == MODE_STRICT)
+		verify_wait_told(TOLD_WAIT_MS);
 	return result;
 }
 

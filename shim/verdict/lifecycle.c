@@ -95,9 +95,11 @@ static void at_exit(void)
 	close_report();
 }
 
-/* Registered at the first protection, so it runs before the handlers of libraries that were there earlier: checks in flight can still come back. */
+/* Registered at the first protection, so it runs before the handlers of libraries that were there earlier: the driver still answers. */
 static void at_exit_checks(void)
 {
+	if (!atomic_load(&hook_disabled) && options_get()->verify)
+		protect_check_at_exit();
 	verify_drain(options_get()->exit_wait_ms);
 }
 

@@ -18,6 +18,7 @@
 
 #define API __attribute__((visibility("default")))
 #define KNOWN_FLAGS (CUCONST_NO_BASELINE | CUCONST_STREAM)
+#define LAST_LOOK 64 /* ranges whose last check is one launch */
 
 /* Which context a range's memory belongs to, to end it with that context. */
 struct home {
@@ -463,6 +464,47 @@ struct protect_totals protect_totals(void)
 		registry_each(ranges, add_bytes, &totals.bytes_live);
 	}
 	return totals;
+}
+
+/* Ranges of one context, whose checks go into one launch. */
+struct last_look {
+	CUcontext context;
+	size_t count;
+	struct range *ranges[LAST_LOOK];
+};
+
+static void look(struct last_look *last)
+{
+	const struct verify_writer writer = {.api = "cuconst_at_exit", .device = -1};
+	CUcontext popped;
+	if (last->count && drv.cuCtxPushCurrent_v2(last->context) == CUDA_SUCCESS) {
+		verify_after(&writer, last->ranges, last->count, CU_STREAM_LEGACY);
+		drv.cuCtxPopCurrent_v2(&popped);
+	}
+	while (last->count)
+		range_put(last->ranges[--last->count]);
+}
+
+static int add_to_look(struct range *range, void *data)
+{
+	struct last_look *last = data;
+	CUcontext context = home_of(range);
+	if (!range->attachment || !context)
+		return 0;
+	if (last->count == LAST_LOOK || context != last->context)
+		look(last);
+	last->context = context;
+	last->ranges[last->count++] = range_get(range);
+	return 0;
+}
+
+void protect_check_at_exit(void)
+{
+	struct last_look last = {.count = 0};
+	hook_thread.depth++;
+	registry_each(ranges, add_to_look, &last);
+	look(&last);
+	hook_thread.depth--;
 }
 
 void protect_prefork(void)

@@ -45,6 +45,12 @@ struct protect_totals {
 };
 struct protect_totals protect_totals(void);
 
+/*
+ * The last look at what is still protected: issues a check of every range and does not wait, since a kernel may never end;
+ * verify_drain() does, for a while. Call it once, before the driver is gone.
+ */
+void protect_check_at_exit(void);
+
 /* fork child: every protection is forgotten, as CUDA is unusable there. */
 void protect_postfork_child(void);
 void protect_prefork(void);

@@ -381,6 +381,18 @@ CUresult verify_now(struct range *range, const struct verify_writer *writer, boo
 	return result;
 }
 
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void nap(void)
+{
+	nanosleep(&(struct timespec){0, 50000}, NULL);
+}
+
 /* Whether a stream still has ops from before `sequence`. A stream whose oldest is being told counts, too. */
 static bool any_before(uint64_t sequence)
 {
@@ -396,24 +408,29 @@ static bool any_before(uint64_t sequence)
 size_t verify_drain(uint64_t ms)
 {
 	int saved = errno;
-	struct timespec now, pause = {0, 50000};
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	uint64_t end = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-	end = ms > UINT64_MAX - end ? UINT64_MAX : end + ms;
+	uint64_t start = now_ms();
 	pthread_mutex_lock(&verify.lock);
 	uint64_t last = verify.sequence;
 	pthread_mutex_unlock(&verify.lock);
 	for (;;) {
 		verify_poll();
-		if (atomic_load(&verify.in_flight) == 0 || !any_before(last))
+		if (atomic_load(&verify.in_flight) == 0 || !any_before(last) || now_ms() - start >= ms)
 			break;
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		if ((uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000 >= end)
-			break;
-		nanosleep(&pause, NULL);
+		nap();
 	}
 	errno = saved;
 	return atomic_load(&verify.checks);
+}
+
+void verify_wait_told(uint64_t ms)
+{
+	if (atomic_load(&verify.telling) == 0)
+		return;
+	int saved = errno;
+	uint64_t start = now_ms();
+	while (atomic_load(&verify.telling) && now_ms() - start < ms)
+		nap();
+	errno = saved;
 }
 
 struct verify_counts verify_counts(void)

@@ -115,6 +115,9 @@ void verify_refresh(struct range *const *ranges, size_t count, CUstream stream);
 /* Handles results that have arrived; returns how many. Cheap when there are none (one load). No driver call. */
 size_t verify_poll(void);
 
+/* Waits until no other thread is inside `finding`, or `ms` have passed. One load when none is. Not from inside `finding`. */
+void verify_wait_told(uint64_t ms);
+
 /* Polls until nothing is pending or `ms` have passed. Returns how many are still pending. No driver call. */
 size_t verify_drain(uint64_t ms);
 

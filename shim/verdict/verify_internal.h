@@ -138,6 +138,7 @@ struct verify_state {
 	_Atomic unsigned captures;
 	_Atomic uint64_t in_flight; /* ops in queues or being handled: what verify_poll() looks at */
 	_Atomic uint64_t checks;    /* of these, checks */
+	_Atomic unsigned telling;   /* threads that hand a finding from a queue on */
 	_Atomic uint64_t verified, unverified, inconclusive;
 	_Atomic bool watching;           /* the watcher was started, or must not be */
 	_Atomic uint32_t watcher_asleep; /* futex */

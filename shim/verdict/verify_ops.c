@@ -471,9 +471,11 @@ size_t verify_poll(void)
 		if (settle(op, &finding)) {
 			struct verify_queue *queue = op->queue;
 			queue->busy = true;
+			atomic_fetch_add(&verify.telling, 1);
 			pthread_mutex_unlock(&verify.lock);
 			tell(op, &finding);
 			pthread_mutex_lock(&verify.lock);
+			atomic_fetch_sub(&verify.telling, 1);
 			queue->busy = false;
 		}
 		deferred[deferred_count++] = end_op(op);

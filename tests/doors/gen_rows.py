@@ -13,7 +13,7 @@ COUNTERS = {"L": "LAUNCH", "X": "GRAPH_LAUNCH"}
 
 def read_symbols(path):
     lines = [line.split("\t") for line in pathlib.Path(path).read_text().splitlines() if not line.startswith("#")]
-    return [(symbol, name, int(version or 0), int(flag)) for symbol, name, version, flag in lines[1:]]
+    return [(symbol, name, int(version), int(flag)) for symbol, name, version, flag, _ in lines[1:]]
 
 
 def main():

@@ -58,7 +58,7 @@ def test_every_function_of_the_other_driver_headers_has_a_row(header):
 
 
 def test_rows_are_what_a_real_driver_exports():
-    lines = (ROOT / "tests/doors/driver_symbols.tsv").read_text().splitlines()
+    lines = (ROOT / "tests/softgpu/symbols.tsv").read_text().splitlines()
     real = {line.split("\t")[0] for line in lines if not line.startswith("#")} - {"symbol"}
     assert {row.symbol for row in ROWS} == real
 

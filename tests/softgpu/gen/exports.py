@@ -19,7 +19,8 @@ BANNER = "/* Written by tests/softgpu/gen/exports.py from symbols.tsv and cuda.h
 def read_symbols(path):
     with open(path) as table:
         lines = [line.rstrip("\n") for line in table if not line.startswith("#")]
-    return [dict(zip(lines[0].split("\t"), line.split("\t"))) for line in lines[1:]]
+    rows = [dict(zip(lines[0].split("\t"), line.split("\t"))) for line in lines[1:]]
+    return [row for row in rows if row["needs"] != "absent"]
 
 
 def read_prototypes(compiler):

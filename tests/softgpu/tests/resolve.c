@@ -24,7 +24,7 @@ static void whole_table(void)
 
 	CHECK(table != NULL);
 	while (table != NULL && fgets(line, sizeof(line), table) != NULL) {
-		if (sscanf(line, "%127s %127s %d %d", symbol, name, &version, &flag) != 4)
+		if (sscanf(line, "%127s %127s %d %d", symbol, name, &version, &flag) != 4 || strstr(line, "\tabsent"))
 			continue;
 		CUdriverProcAddressQueryResult result = (CUdriverProcAddressQueryResult)9;
 		void *answer = NULL;

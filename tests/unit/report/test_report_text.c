@@ -100,6 +100,10 @@ Test(report_text, changes_that_a_check_found)
 	cr_assert_str_eq(
 		first_line(&event),
 		"cuconst: violation: an unknown writer wrote 64 bytes of read-only \"x\", found by cuconst_unprotect");
+	event.api = "cuconst_at_exit";
+	cr_assert_str_eq(first_line(&event),
+	                 "cuconst: violation: an unknown writer wrote 64 bytes of read-only \"x\", found at exit");
+	event.api = "cuconst_unprotect";
 	event.action = ACTION_STOPPED;
 	cr_assert_str_eq(
 		first_line(&event),
@@ -124,6 +128,12 @@ Test(report_text, library_calls_come_first)
 	event.api = "cuMemcpyHtoD_v2";
 	cr_assert_str_eq(first_line(&event),
 	                 "cuconst: violation: cudaMemcpy (cuMemcpyHtoD_v2) wrote 64 bytes of read-only \"x\"");
+	/* Refused by the library's contract, with nothing beneath. */
+	event.outer_api = event.api = "cufftExecC2C";
+	event.outer_note = "odata";
+	event.action = ACTION_DENIED;
+	event.written_bytes = 0;
+	cr_assert_str_eq(first_line(&event), "cuconst: denied: cufftExecC2C(odata) would write read-only \"x\"");
 }
 
 Test(report_text, graphs)

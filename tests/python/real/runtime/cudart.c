@@ -1,0 +1,38 @@
+/* Runtime functions above the driver calls that NVIDIA's make. CUDART_STATIC: inside an extension, hidden, as a static cudart is. */
+#include "driver.h"
+
+#ifdef CUDART_STATIC
+#define RUNTIME static
+#else
+#define RUNTIME OFFER
+int cudaMemcpyAsync(void *to, const void *from, size_t count, int kind, CUstream stream);
+int cudaMemset(void *to, int value, size_t count);
+#endif
+
+RUNTIME int cudaMemcpyAsync(void *to, const void *from, size_t count, int kind, CUstream stream)
+{
+	CUresult (*copy)(CUdeviceptr, CUdeviceptr, size_t, CUstream);
+	*(void **)&copy = driver_function("cuMemcpyDtoDAsync", 3020);
+	return copy((CUdeviceptr)to, (CUdeviceptr)from, count, stream);
+}
+
+RUNTIME int cudaMemset(void *to, int value, size_t count)
+{
+	CUresult (*set)(CUdeviceptr, unsigned char, size_t);
+	*(void **)&set = driver_function("cuMemsetD8", 3020);
+	return set((CUdeviceptr)to, (unsigned char)value, count);
+}
+
+#ifdef CUDART_STATIC
+OFFER int extension_copy(void *to, const void *from, size_t count);
+int extension_copy(void *to, const void *from, size_t count)
+{
+	return cudaMemcpyAsync(to, from, count, 3, NULL);
+}
+
+OFFER int extension_set(void *to, int value, size_t count);
+int extension_set(void *to, int value, size_t count)
+{
+	return cudaMemset(to, value, count);
+}
+#endif

@@ -1,0 +1,74 @@
+"""Runtime and library calls above the driver's: the record says the outermost name, and cuFFT's contract is used."""
+import pytest
+from rig import VIOLATED
+
+LIBRARIES = """
+import ctypes
+cudart, cufft, extension = (ctypes.CDLL(name) for name in ("libcudart.so.13", "libcufft.so.12", "libextension.so"))
+u64 = ctypes.c_uint64
+guard = protect((p, SIZE), label="weights")
+def plan(how, *arguments):
+    made = ctypes.c_int()
+    assert how(ctypes.byref(made), *arguments) == 0
+    return made.value
+C2C, C2R = 0x29, 0x2c
+"""
+RUNTIME_COPY = LIBRARIES + "status = cudart.cudaMemcpyAsync(u64(p), u64(q), u64(64), 3, u64(0))  # HERE\nsynchronize()\nprint(status, digest(p))\n"
+
+
+def test_a_runtime_copy_in_log(program):
+    made = program(RUNTIME_COPY)
+    result = made.run("log")
+    assert result.first == 'cuconst: violation: cudaMemcpyAsync (cuMemcpyDtoDAsync_v2) wrote 64 bytes of read-only "weights"'
+    record = result.only
+    assert (record["outer_api"], record["outer_note"], record["api"]) == ("cudaMemcpyAsync", None, "cuMemcpyDtoDAsync_v2")
+    assert record["python"][0] == made.place("<module>")
+    assert (result.status, result.stdout) == (VIOLATED, made.alone()) == (VIOLATED, "0 {1: 4032, 3: 64}\n")
+
+
+def test_a_runtime_copy_in_deny(program):
+    result = program(RUNTIME_COPY).run("deny")
+    assert result.first == 'cuconst: denied: cudaMemcpyAsync (cuMemcpyDtoDAsync_v2) would write 64 bytes of read-only "weights"'
+    assert (result.status, result.stdout) == (VIOLATED, "800 {1: 4096}\n")
+
+
+def test_without_names_the_driver_call_is_named(program):
+    result = program(RUNTIME_COPY).run("log", "--option", "names=0")
+    assert result.first == 'cuconst: violation: cuMemcpyDtoDAsync_v2 wrote 64 bytes of read-only "weights"'
+    assert result.only["outer_api"] is None
+
+
+@pytest.mark.parametrize("call,api", [("extension_copy(u64(p), u64(q), u64(64))", "cuMemcpyDtoDAsync_v2"), ("extension_set(u64(p), 5, u64(64))", "cuMemsetD8_v2")])
+def test_a_static_runtime_is_named_by_its_driver_call(program, call, api):
+    result = program(LIBRARIES + f"extension.{call}  # HERE\n").run("log")
+    assert result.first == f'cuconst: violation: {api} wrote 64 bytes of read-only "weights"'
+    assert (result.only["outer_api"], result.only["library"]) == (None, "libextension.so")
+
+
+# What the program executes, by which function; the arguments that may be written, and the one that was refused; bytes written in log.
+EXECUTIONS = {
+    "in place": ("cufftExecC2C(plan(cufft.cufftPlan1d, 16, C2C, 1), u64(p), u64(p), -1)", "cufftExecC2C", "idata=odata", "idata=odata", 128),
+    "into it": ("cufftExecC2C(plan(cufft.cufftPlan1d, 16, C2C, 1), u64(q), u64(p), -1)", "cufftExecC2C", "odata", "odata", 128),
+    "two dimensions, complex to real": ("cufftExecC2R(plan(cufft.cufftPlan2d, 4, 4, C2R), u64(p), u64(q))", "cufftExecC2R", "idata, odata", "idata", 64),
+}
+
+
+@pytest.mark.parametrize("call,api,note,refused,size", EXECUTIONS.values(), ids=EXECUTIONS)
+def test_cufft(program, call, api, note, refused, size):
+    made = program(LIBRARIES + f"status = cufft.{call}  # HERE\nsynchronize()\nprint(status, digest(p))\n")
+    log = made.run("log")
+    assert log.first == f'cuconst: violation: {api}({note}) (kernel fill, cuLaunchKernel, argument 0) wrote {size} bytes of read-only "weights"'
+    record = log.only
+    assert (record["outer_api"], record["outer_note"], record["api"], record["kernel"]["name"]) == (api, note, "cuLaunchKernel", "fill")
+    assert record["python"][0] == made.place("<module>") and log.stdout == made.alone()
+    deny = made.run("deny")
+    assert deny.first == f'cuconst: denied: {api}({refused}) would write read-only "weights"', deny.stderr
+    assert (deny.status, deny.stdout) == (VIOLATED, "4 {1: 4096}\n"), "CUFFT_INVALID_VALUE, and not a byte was lost"
+    assert (deny.only["action"], deny.only["outer_note"]) == ("denied", refused)
+
+
+@pytest.mark.parametrize("call", ["cufftExecC2R(plan(cufft.cufftPlan1d, 16, C2R, 1), u64(p), u64(q))", "cufftExecC2C(plan(cufft.cufftPlan1d, 16, C2C, 1), u64(p), u64(q), 1)"])
+def test_cufft_that_only_reads_it(program, call):
+    for mode in ("log", "deny", "strict"):
+        result = program(LIBRARIES + f"assert cufft.{call} == 0\nsynchronize()\n").run(mode)
+        assert (result.status, result.first) == (0, ""), result.stderr

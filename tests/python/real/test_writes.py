@@ -1,0 +1,212 @@
+"""Every kind of write, in each mode: status, stdout, the first line of stderr, and the record with its Python line."""
+import os
+import time
+from dataclasses import dataclass
+
+import pytest
+from rig import TIMEOUT, VIOLATED
+
+FRAME = """
+{setup}
+guard = protect((p, SIZE), label="weights")
+def step():
+    return {call}  # HERE
+def main():
+    error = step()[0]
+    synchronize()
+    print(error.name, digest(p), digest(q))
+main()
+"""
+
+
+@dataclass
+class Write:
+    """`call` writes `size` bytes of p from `start` on, 0: rows with gaps, whose sum is not worked out. `kernel` and `node` say who did it beneath the call."""
+    api: str
+    call: str
+    size: int
+    start: int = 0
+    setup: str = ""
+    kernel: str = None
+    argument: int = 0
+    node: str = None
+    changed: bool = False  # found by comparing bytes
+
+    def __post_init__(self):
+        self.changed = self.changed or self.kernel is not None
+
+    @property
+    def writer(self):
+        if self.kernel:
+            return f"kernel {self.kernel} ({self.api}, argument {self.argument})"
+        return f"{self.api} ({self.node} node)" if self.node else self.api
+
+
+COPY_2D = """
+copy = driver.CUDA_MEMCPY2D()
+copy.srcMemoryType = copy.dstMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
+copy.srcDevice, copy.srcPitch, copy.dstDevice, copy.dstPitch = q, 64, p + 128, 256
+copy.WidthInBytes, copy.Height = 16, 4
+"""
+COPY_3D = """
+copy = driver.CUDA_MEMCPY3D()
+copy.srcMemoryType = copy.dstMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
+copy.srcDevice, copy.srcPitch, copy.srcHeight = q, 64, 2
+copy.dstDevice, copy.dstPitch, copy.dstHeight = p, 64, 2
+copy.WidthInBytes, copy.Height, copy.Depth = 64, 2, 3
+"""
+CAPTURE = """
+check(driver.cuStreamBeginCapture(stream, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL))
+check({})
+graph = check(driver.cuStreamEndCapture(stream))
+executable = check(driver.cuGraphInstantiate(graph, 0))
+"""
+MEMOP = """
+operation = driver.CUstreamBatchMemOpParams()
+operation.operation = driver.CUstreamBatchMemOpType.CU_STREAM_MEM_OP_WRITE_VALUE_32
+operation.writeValue.operation = driver.CUstreamBatchMemOpType.CU_STREAM_MEM_OP_WRITE_VALUE_32
+operation.writeValue.address, operation.writeValue.value = p + 8, 7
+"""
+GRAPH_LAUNCH = "driver.cuGraphLaunch(executable, stream)"
+
+WRITES = {
+    "copy from the host": Write("cuMemcpyHtoD_v2", "driver.cuMemcpyHtoD(p + 16, b'x' * 100, 100)", 100, 16),
+    "asynchronous copy from the host": Write("cuMemcpyHtoDAsync_v2", "driver.cuMemcpyHtoDAsync(p, b'x' * 100, 100, stream)", 100),
+    "copy": Write("cuMemcpyDtoD_v2", "driver.cuMemcpyDtoD(p, q, SIZE)", 4096),
+    "copy over the end": Write("cuMemcpyDtoD_v2", "driver.cuMemcpyDtoD(p + 4000, q, 96)", 96, 4000),
+    "asynchronous copy": Write("cuMemcpyDtoDAsync_v2", "driver.cuMemcpyDtoDAsync(p, q, 64, stream)", 64),
+    "copy by address": Write("cuMemcpy", "driver.cuMemcpy(p, q, 64)", 64),
+    "asynchronous copy by address": Write("cuMemcpyAsync", "driver.cuMemcpyAsync(p, q, 64, stream)", 64),
+    "pitched copy": Write("cuMemcpy2D_v2", "driver.cuMemcpy2D(copy)", 0, 128, COPY_2D),
+    "asynchronous pitched copy": Write("cuMemcpy2DAsync_v2", "driver.cuMemcpy2DAsync(copy, stream)", 0, 128, COPY_2D),
+    "copy of a volume": Write("cuMemcpy3D_v2", "driver.cuMemcpy3D(copy)", 0, 0, COPY_3D),
+    "set of bytes": Write("cuMemsetD8_v2", "driver.cuMemsetD8(p + 1, 5, 9)", 9, 1),
+    "set of words": Write("cuMemsetD32_v2", "driver.cuMemsetD32(p, 5, 9)", 36),
+    "asynchronous set": Write("cuMemsetD16Async", "driver.cuMemsetD16Async(p, 5, 9, stream)", 18),
+    "pitched set": Write("cuMemsetD2D8_v2", "driver.cuMemsetD2D8(p, 256, 5, 16, 4)", 0),
+    "written value": Write("cuStreamWriteValue32_v2", "driver.cuStreamWriteValue32(stream, p + 4, 7, 0)", 4, 4),
+    "batch of memory operations": Write("cuStreamBatchMemOp_v2", "driver.cuStreamBatchMemOp(stream, 1, [operation], 0)", 4, 8, MEMOP),
+    "kernel": Write("cuLaunchKernel", "driver.cuLaunchKernel(*kernel('fill', p, 7, SIZE // 4))", 4096, kernel="fill"),
+    "kernel, second argument": Write("cuLaunchKernel", "driver.cuLaunchKernel(*kernel('copy', q, p, 32))", 128, kernel="copy", argument=1),
+    "kernel in a stream": Write("cuLaunchKernel", "driver.cuLaunchKernel(*kernel('fill', p + 64, 7, 4, where=stream))", 16, 64, kernel="fill"),
+    "atomic": Write("cuLaunchKernel", "driver.cuLaunchKernel(*kernel('add_one', p, 3))", 3, kernel="add_one"),
+    "captured copy": Write("cuGraphLaunch", GRAPH_LAUNCH, 64, setup=CAPTURE.format("driver.cuMemcpyDtoDAsync(p, q, 64, stream)"), node="memcpy"),
+    "captured set": Write("cuGraphLaunch", GRAPH_LAUNCH, 64, setup=CAPTURE.format("driver.cuMemsetD8Async(p, 5, 64, stream)"), node="memset"),
+    "captured kernel": Write("cuGraphLaunch", GRAPH_LAUNCH, 64, setup=CAPTURE.format("driver.cuLaunchKernel(*kernel('fill', p, 7, 16, where=stream))"), changed=True),
+}
+CASES = [pytest.param(write, id=name) for name, write in WRITES.items()]
+
+
+def lines(write, verb, word):
+    return f'cuconst: {word}: {write.writer} {verb} {f"{write.size} bytes of " if write.size else ""}read-only "weights"'
+
+
+def check_record(record, write, program, action):
+    assert (record["kind"], record["action"]) == ("violation", action)
+    assert record["evidence"] == ("changed" if write.changed else "written")
+    assert record["api"] == write.api and record["graph_node"] == write.node
+    assert record["written"]["bytes"] == write.size and record["written"]["exact"]
+    start = int(record["range"]["start"], 16)
+    assert int(record["written"]["start"], 16) - start == write.start
+    assert record["range"]["label"] == "weights" and record["range"]["bytes"] == 4096
+    assert record["range"]["site"]["file"] == str(program.path) and record["range"]["site"]["function"] == "<module>"
+    assert record["python"][0] == program.place("step"), record["python"]
+    assert [frame["function"] for frame in record["python"]] == ["step", "main", "<module>"]
+    if write.kernel:
+        assert (record["kernel"]["name"], record["kernel"]["argument"]) == (write.kernel, write.argument)
+    else:
+        assert record["kernel"] is None
+        assert sorted({kernel["name"] for kernel in record["candidates"]}) == ([] if write.kernel or not write.changed else ["fill"]), "a graph's nodes"
+
+
+@pytest.mark.parametrize("write", CASES)
+def test_log(program, write):
+    made = program(FRAME.format(setup=write.setup, call=write.call))
+    result = made.run("log")
+    assert result.first == lines(write, "wrote", "violation"), result.stderr
+    assert result.status == VIOLATED
+    assert result.stdout == made.alone(), "in log the program does what it does alone"
+    check_record(result.only, write, made, "logged")
+
+
+@pytest.mark.parametrize("write", CASES)
+def test_deny(program, write):
+    made = program(FRAME.format(setup=write.setup, call=write.call))
+    result = made.run("deny")
+    assert result.status == VIOLATED
+    if write.changed:
+        assert result.first == lines(write, "wrote", "violation"), result.stderr
+        assert result.stdout == made.alone(), "kernels are judged by the outcome"
+        check_record(result.only, write, made, "logged")
+    else:
+        assert result.first == lines(write, "would write", "denied"), result.stderr
+        assert result.stdout == "CUDA_ERROR_NOT_PERMITTED {1: 4096} {3: 4096}\n", "nothing was lost, and the program went on"
+        check_record(result.only, write, made, "denied")
+        assert result.only["result"] == 800
+
+
+@pytest.mark.parametrize("write", CASES)
+def test_strict(program, write):
+    made = program(FRAME.format(setup=write.setup, call=write.call))
+    result = made.run("strict")
+    assert result.first == lines(write, "wrote" if write.changed else "would write", "stopped"), result.stderr
+    assert (result.status, result.stdout) == (VIOLATED, ""), "the process ended before it could print"
+    check_record(result.only, write, made, "stopped")
+
+
+READS = {
+    "a kernel that reads": "driver.cuLaunchKernel(*kernel('copy', p, q, 32))",
+    "a kernel beside it": "driver.cuLaunchKernel(*kernel('fill', q, 7, 32))",
+    "a kernel that stores the value that was there": "driver.cuLaunchKernel(*kernel('fill', p, 0x01010101, 32))",
+    "a copy from it": "driver.cuMemcpyDtoD(q, p, SIZE)",
+    "a copy of no bytes": "driver.cuMemcpyDtoD(p, q, 0)",
+    "a copy beside it": "driver.cuMemcpyDtoD(q, q + 64, 64)",
+    "a copy to the host": "driver.cuMemcpyDtoH(bytearray(64), p, 64)",
+}
+
+
+@pytest.mark.parametrize("mode", ["log", "deny", "strict"])
+@pytest.mark.parametrize("call", READS.values(), ids=READS)
+def test_no_write_no_word(program, call, mode):
+    made = program(FRAME.format(setup="", call=call))
+    result = made.run(mode)
+    assert (result.status, result.first, result.records) == (0, "", []), result.stderr
+    assert result.stdout == made.alone()
+
+
+def test_replays_are_a_record_each_until_they_fold(program):
+    made = program(CAPTURE.format("driver.cuMemsetD8Async(p, 5, 64, stream)") + "\nguard = protect((p, SIZE), label='weights')\n"
+                   "for i in range(25):\n    check(driver.cuGraphLaunch(executable, stream))  # HERE\nsynchronize()\n")
+    result = made.run("log")
+    full = [record for record in result.records if record["kind"] == "violation"]
+    folded = [record for record in result.records if record["kind"] == "folded"]
+    assert result.status == VIOLATED and len(full) == 10
+    assert all(record["python"][0] == made.place("<module>") for record in full)
+    assert folded[-1]["count"] == 25 and sum(record["folded"] for record in folded) == 15, folded
+    assert result.summary["violations"] == 25
+
+
+def test_a_captured_write_that_is_never_launched_is_none(program):
+    made = program("guard = protect((p, SIZE), label='weights')\n" + CAPTURE.format("driver.cuMemsetD8Async(p, 5, 64, stream)"))
+    result = made.run("strict")
+    assert (result.status, result.first) == (0, "")
+
+
+def test_strict_is_not_overtaken_by_a_program_that_synchronises(program):
+    """The watcher finds the change and is held up by stderr, a full pipe: the program must not get past its next call meanwhile."""
+    made = program("guard = protect((p, SIZE), label='weights')\nimport os, time\ncheck(driver.cuLaunchKernel(*kernel('fill', p, 7, 16, where=stream)))\n"
+                   "time.sleep(0.5)\nsynchronize()\nprint('past it')\n")
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with pytest.raises(BlockingIOError):
+        while True:
+            os.write(writer, b"." * 4096)
+    os.set_blocking(writer, True)
+    process = made.start("strict", stderr=writer)
+    os.close(writer)
+    time.sleep(1.2)
+    with open(reader, "rb") as pipe:
+        said = pipe.read().lstrip(b".").decode()
+    stdout, _ = process.communicate(timeout=TIMEOUT)
+    assert (process.returncode, stdout) == (VIOLATED, ""), said
+    assert said.startswith('cuconst: stopped: kernel fill (cuLaunchKernel, argument 0) wrote 64 bytes of read-only "weights"')
