@@ -13,23 +13,23 @@
 enum slot_use { SLOT_NONE, SLOT_LOAD, SLOT_STORE };
 
 struct slot_paths {
-	uint8_t use;    /* enum slot_use */
+	uint8_t use; /* enum slot_use */
 	bool only_base; /* some store has this slot as its one and only base: refusing or swapping the slot meets that store exactly */
-	bool compared;  /* compared with, or subtracted from, another slot's address: must not be swapped for a twin */
+	bool compared; /* compared with, or subtracted from, another slot's address: must not be swapped for a twin */
 };
 
 /* Why a kernel stores through addresses that did not come from its parameters, or could not be read. Static text in paths_reason(). */
 enum paths_reason {
-	PATHS_CLEAR,          /* every store has a parameter base (or a local or shared one) */
-	PATHS_TABLE,          /* an address was loaded from memory */
-	PATHS_GLOBAL,         /* a module global */
-	PATHS_SPLIT,          /* an address was put together from pieces that could not be followed */
-	PATHS_NO_BASE,        /* a store without any base */
-	PATHS_CALL,           /* a call whose target is not known */
-	PATHS_INSTRUCTION,    /* an instruction that is not known */
-	PATHS_ARCHITECTURE,   /* machine code of a generation that is not known */
-	PATHS_DAMAGED,        /* the image is cut or contradicts itself */
-	PATHS_LIMIT,          /* too large to follow within the limits */
+	PATHS_CLEAR,        /* every store has a parameter base (or a local or shared one) */
+	PATHS_TABLE,        /* an address was loaded from memory */
+	PATHS_GLOBAL,       /* a module global */
+	PATHS_SPLIT,        /* an address was put together from pieces that could not be followed */
+	PATHS_NO_BASE,      /* a store without any base */
+	PATHS_CALL,         /* a call whose target is not known */
+	PATHS_INSTRUCTION,  /* an instruction that is not known */
+	PATHS_ARCHITECTURE, /* machine code of a generation that is not known */
+	PATHS_DAMAGED,      /* the image is cut or contradicts itself */
+	PATHS_LIMIT,        /* too large to follow within the limits */
 };
 
 /* One store-like instruction, for messages. */
@@ -44,7 +44,7 @@ struct kernel_paths {
 	uint32_t reason_offset;   /* where it was met, as store_site.offset */
 	size_t slot_count;        /* of the parameter block, rounded up to 8 bytes */
 	struct slot_paths *slots;
-	size_t store_count;       /* at most PATHS_STORES are kept, all are counted */
+	size_t store_count; /* at most PATHS_STORES are kept, all are counted */
 	struct store_site *stores;
 };
 #define PATHS_STORES 256

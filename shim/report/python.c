@@ -40,8 +40,8 @@ static _Atomic int found_state;
 static _Atomic bool trusted;
 
 /*
- * Names of a code object. Code objects die and their addresses are used again, so an entry holds only for the same filename object, name object and first
- * line. Each entry is guarded by a sequence number, odd while it is written; every member is atomic, so a torn read is seen, not undefined.
+ * Names of a code object. Code objects die and their addresses are used again, so an entry holds only for the same filename object, name object, first
+ * line and texts: it spares the interning. Each entry is guarded by a sequence number, odd while it is written; every member is atomic, so a torn read is seen, not undefined.
  */
 static struct {
 	_Atomic uint32_t sequence;
@@ -282,7 +282,32 @@ struct code {
 	int first_line;
 };
 
-static bool cache_get(const struct code *code, struct site_frame *ret_frame)
+/* Does the str hold this very text? Asked of ASCII ones only; others are read anew each time. */
+static bool holds(const struct walk *walk, uintptr_t object, const char *text)
+{
+	const struct python_layout *layout = &walk->python->layout;
+	size_t expected = strlen(text);
+	char part[256];
+	uint32_t state;
+	int64_t length;
+	unsigned kind;
+	bool ascii;
+
+	if (!is_a(walk, object, walk->python->text_type) ||
+	    !fetch(walk, object + layout->text_state, &state, sizeof(state)) ||
+	    !fetch(walk, object + layout->text_length, &length, sizeof(length)) || !text_flags(state, &kind, &ascii) ||
+	    !ascii || length != (int64_t)expected)
+		return false;
+	for (size_t at = 0; at < expected; at += sizeof(part)) {
+		size_t size = expected - at < sizeof(part) ? expected - at : sizeof(part);
+
+		if (!fetch(walk, object + layout->text_ascii + at, part, size) || memcmp(part, text + at, size))
+			return false;
+	}
+	return true;
+}
+
+static bool cache_get(const struct walk *walk, const struct code *code, struct site_frame *ret_frame)
 {
 	size_t i = (code->object >> 4) * 0x9e3779b97f4a7c15u >> 54;
 	uint32_t sequence = atomic_load_explicit(&cache[i].sequence, memory_order_acquire);
@@ -295,6 +320,9 @@ static bool cache_get(const struct code *code, struct site_frame *ret_frame)
 
 	/* Acquire loads above: the second look at the number cannot come before them. */
 	if (!same || atomic_load_explicit(&cache[i].sequence, memory_order_relaxed) != sequence)
+		return false;
+	/* A new code object may have all addresses and the first line of a dead one: only the texts tell. */
+	if (!holds(walk, code->filename, file) || !holds(walk, code->name, function))
 		return false;
 	ret_frame->file = file;
 	ret_frame->function = function;
@@ -381,7 +409,7 @@ static bool read_frame(const struct walk *walk, uintptr_t frame, const struct co
 {
 	if (!read_line(walk, frame, code, &ret_frame->line))
 		return false;
-	if (cache_get(code, ret_frame))
+	if (cache_get(walk, code, ret_frame))
 		return true;
 	ret_frame->file = read_text(walk, code->filename);
 	ret_frame->function = read_text(walk, code->name);
