@@ -49,7 +49,7 @@ struct range {
 	_Atomic uint64_t checks;   /* launches and calls that were judged against this range */
 	_Atomic uint64_t violations;
 	_Atomic uint64_t mark; /* the caller's: when it last looked at the bytes; 0 at first */
-	_Atomic bool ending; /* the caller's: its memory is being taken away */
+	_Atomic bool ending;   /* the caller's: its memory is being taken away */
 	_Atomic bool removed;  /* set by registry_remove(): a check in flight may still hold a reference */
 };
 

@@ -275,7 +275,8 @@ static void add_after(struct call *call, CUresult result)
 		return;
 	if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL && params->conditional.phGraph_out)
 		add_owner(*node, graph, params->conditional.phGraph_out, params->conditional.size);
-	else if (params->type == CU_GRAPH_NODE_TYPE_GRAPH && params->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
+	else if (params->type == CU_GRAPH_NODE_TYPE_GRAPH &&
+	         params->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
 		add_owner(*node, graph, &params->graph.graph, 1);
 }
 

@@ -13,8 +13,9 @@ int main(void)
 	CUdeviceptr variable, reused;
 	size_t bytes;
 	start();
-	CHECK(cuModuleLoadData(&loaded, ".version 7.0\n.target sm_60\n.address_size 64\n.visible .global .align 256 .b8 table[4096];\n"
-	                                ".visible .entry none()\n{\n\tret;\n}\n"));
+	CHECK(cuModuleLoadData(
+		&loaded, ".version 7.0\n.target sm_60\n.address_size 64\n.visible .global .align 256 .b8 table[4096];\n"
+			 ".visible .entry none()\n{\n\tret;\n}\n"));
 	CHECK(cuModuleGetGlobal(&variable, &bytes, loaded, "table"));
 	EXPECT(bytes == SIZE);
 	CHECK(cuMemsetD8(variable, 1, SIZE));

@@ -37,7 +37,8 @@ int main(void)
 		pthread_join(threads[i], NULL);
 	uint64_t counted = hook_counted(COUNT_LAUNCH);
 	if (counted != (uint64_t)THREADS * CALLS) {
-		fprintf(stderr, "%llu counted of %llu\n", (unsigned long long)counted, (unsigned long long)THREADS * CALLS);
+		fprintf(stderr, "%llu counted of %llu\n", (unsigned long long)counted,
+		        (unsigned long long)THREADS * CALLS);
 		return 1;
 	}
 	hook_counts_reset();

@@ -40,8 +40,9 @@ Test(batch, bytes_of_an_element)
 		CUarray_format format;
 		unsigned channels, bytes;
 	} cases[] = {
-		{CU_AD_FORMAT_UNSIGNED_INT8, 1, 1},  {CU_AD_FORMAT_HALF, 4, 8},          {CU_AD_FORMAT_FLOAT, 4, 16},
-		{CU_AD_FORMAT_UNORM_INT8X4, 4, 4},   {CU_AD_FORMAT_UNORM_INT16X1, 1, 2}, {CU_AD_FORMAT_UNORM_INT16X4, 4, 8},
+		{CU_AD_FORMAT_UNSIGNED_INT8, 1, 1}, {CU_AD_FORMAT_HALF, 4, 8},
+		{CU_AD_FORMAT_FLOAT, 4, 16},        {CU_AD_FORMAT_UNORM_INT8X4, 4, 4},
+		{CU_AD_FORMAT_UNORM_INT16X1, 1, 2}, {CU_AD_FORMAT_UNORM_INT16X4, 4, 8},
 		{CU_AD_FORMAT_SNORM_INT16X2, 2, 4},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -13,7 +13,8 @@ int main(void)
 	size_t count = 7;
 	stats.size = sizeof stats;
 	facts.size = sizeof facts;
-	if (cuconst_protect(4096, 16, "label", CUCONST_NO_BASELINE, &facts, &handle) != CUCONST_ERROR_NOT_ACTIVE || handle != 7)
+	if (cuconst_protect(4096, 16, "label", CUCONST_NO_BASELINE, &facts, &handle) != CUCONST_ERROR_NOT_ACTIVE ||
+	    handle != 7)
 		return 1;
 	if (cuconst_unprotect(handle) != CUCONST_ERROR_NOT_ACTIVE || cuconst_release(handle) != CUCONST_ERROR_NOT_ACTIVE)
 		return 2;
