@@ -9,7 +9,7 @@ __thread struct hook_thread hook_thread __attribute__((tls_model("initial-exec")
 _Atomic bool hook_armed;
 _Atomic bool hook_disabled;
 
-/* Slot 0 is shared by threads beyond SLOTS: counts there may lose an increment to a race, never more. */
+struct hook_counts hook_counts_shared __attribute__((aligned(64)));
 static struct {
 	struct hook_counts counts __attribute__((aligned(64)));
 } slots[SLOTS];
@@ -36,7 +36,7 @@ static bool key_ready(void)
 struct hook_counts *hook_counts_claim(void)
 {
 	if (key_ready()) {
-		for (size_t i = 1; i < SLOTS; i++) {
+		for (size_t i = 0; i < SLOTS; i++) {
 			struct hook_counts *counts = &slots[i].counts;
 			bool taken = false;
 			if (!atomic_load_explicit(&counts->taken, memory_order_relaxed) &&
@@ -47,13 +47,13 @@ struct hook_counts *hook_counts_claim(void)
 			}
 		}
 	}
-	hook_thread.counts = &slots[0].counts;
+	hook_thread.counts = &hook_counts_shared;
 	return hook_thread.counts;
 }
 
 uint64_t hook_counted(enum hook_counter counter)
 {
-	uint64_t sum = 0;
+	uint64_t sum = atomic_load_explicit(&hook_counts_shared.of[counter], memory_order_relaxed);
 	for (size_t i = 0; i < SLOTS; i++)
 		sum += atomic_load_explicit(&slots[i].counts.of[counter], memory_order_relaxed);
 	return sum;
@@ -61,7 +61,9 @@ uint64_t hook_counted(enum hook_counter counter)
 
 void hook_counts_reset(void)
 {
-	for (size_t i = 0; i < SLOTS; i++)
-		for (size_t c = 0; c < COUNT_KINDS; c++)
+	for (size_t c = 0; c < COUNT_KINDS; c++) {
+		atomic_store_explicit(&hook_counts_shared.of[c], 0, memory_order_relaxed);
+		for (size_t i = 0; i < SLOTS; i++)
 			atomic_store_explicit(&slots[i].counts.of[c], 0, memory_order_relaxed);
+	}
 }

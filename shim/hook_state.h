@@ -25,6 +25,8 @@ struct hook_counts {
 	_Atomic uint64_t of[COUNT_KINDS];
 	_Atomic bool taken;
 };
+/* For all threads that found none of their own. */
+extern struct hook_counts hook_counts_shared;
 
 /* This thread's state; initial-exec, so that reaching it costs one instruction. */
 struct hook_thread {
@@ -33,7 +35,7 @@ struct hook_thread {
 };
 extern __thread struct hook_thread hook_thread __attribute__((tls_model("initial-exec")));
 
-/* Gives this thread counts of its own; they go back, with their values, when the thread ends. */
+/* Gives this thread counts of its own, if there are any left; they go back, with their values, when the thread ends. */
 struct hook_counts *hook_counts_claim(void);
 
 /* The sum over all threads, living and dead. */
@@ -47,6 +49,10 @@ static inline void hook_count(enum hook_counter counter)
 	struct hook_counts *counts = hook_thread.counts;
 	if (HOOK_UNLIKELY(!counts))
 		counts = hook_counts_claim();
+	if (HOOK_UNLIKELY(counts == &hook_counts_shared)) {
+		atomic_fetch_add_explicit(&counts->of[counter], 1, memory_order_relaxed);
+		return;
+	}
 	uint64_t value = atomic_load_explicit(&counts->of[counter], memory_order_relaxed);
 	atomic_store_explicit(&counts->of[counter], value + 1, memory_order_relaxed);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/effects/graph_order.h"
 #include "shim/effects/graphs.h"
 #include "shim/effects/launches.h"
 #include "shim/hash.h"
@@ -221,6 +222,7 @@ static void read_graph(struct graph_nodes *list, CUgraph graph, unsigned depth)
 		list->incomplete = true;
 		count = 0;
 	}
+	graph_order(handles, count);
 	for (size_t i = 0; i < count; i++)
 		read_node(list, handles[i], depth);
 	free(handles);

@@ -26,7 +26,7 @@ struct graph_nodes {
 	bool incomplete; /* a node could not be read: a conditional body nobody saw, or no memory */
 };
 
-/* Appends what the nodes of `graph` write, child graphs and known conditional bodies included. Driver queries only. */
+/* Appends what the nodes of `graph` write, in graph_order()'s order, child graphs and known conditional bodies included. Driver queries only. */
 void graph_nodes_read(struct graph_nodes *list, CUgraph graph);
 
 void graph_nodes_free(struct graph_nodes *list);

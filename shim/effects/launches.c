@@ -109,7 +109,7 @@ void effect_launch(struct call *call, CUfunction function, void **params, void *
 
 void effect_launch_list(struct call *call, const CUDA_LAUNCH_PARAMS *list, unsigned count)
 {
-	/* Several streams at once: the checks go into the first; the others are judged by what they would have written. */
+	/* Several streams at once: the checks go into the first. What another has not written by then, the next check finds. */
 	for (unsigned i = 0; list && i < count; i++) {
 		if (i == 0 && list[i].hStream)
 			call->stream = list[i].hStream;
