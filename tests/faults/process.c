@@ -1,0 +1,161 @@
+/* Scenes of processes that fork, spawn and exec around the library. */
+#include "tests/faults/scene.h"
+
+#include <pthread.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/wait.h>
+
+extern char **environ;
+static _Atomic int stop;
+
+static void ended_well(pid_t child)
+{
+	int status;
+	EXPECT(child > 0 && waitpid(child, &status, 0) == child);
+	EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* Launches, protects and is found guilty, over and over, while the main thread forks. */
+static void *busy(void *unused)
+{
+	CUdeviceptr at;
+	CUstream own;
+	int value = 0, count = COUNT;
+	void *params[] = {&at, &value, &count};
+	CHECK(cuCtxSetCurrent(context));
+	CHECK(cuMemAlloc(&at, SIZE));
+	CHECK(cuStreamCreate(&own, CU_STREAM_NON_BLOCKING));
+	CUfunction fill_kernel = kernel("fill");
+	while (!atomic_load(&stop)) {
+		cuconst_handle handle = protect(at, SIZE, "busy");
+		value++;
+		CHECK(cuLaunchKernel(fill_kernel, COUNT / 256, 1, 1, 256, 1, 1, 0, own, params, NULL));
+		CHECK(cuMemsetD8Async(at, 1, 16, own));
+		CHECK(cuStreamSynchronize(own));
+		cuconst_unprotect(handle);
+	}
+	return NULL;
+}
+
+/* A fork child of a process that used CUDA has memory, locks and answers, but no device. */
+static void be_child(void)
+{
+	cuconst_handle handle = 0;
+	struct cuconst_stats now = {.size = sizeof now};
+	size_t count;
+	EXPECT(cuconst_protect(p, SIZE, "child", 0, NULL, &handle) == CUCONST_ERROR_NOT_ACTIVE);
+	EXPECT(cuconst_query(p, SIZE, NULL, 0, &count) == CUCONST_ERROR_NOT_ACTIVE);
+	EXPECT(cuconst_stats(&now) == CUCONST_ERROR_NOT_ACTIVE);
+	EXPECT(cuMemsetD8(p, 9, 16) != CUDA_SUCCESS);
+}
+
+static void play_fork_busy(const char *argument)
+{
+	pthread_t threads[2];
+	start();
+	for (int i = 0; i < 2; i++)
+		CHECK(pthread_create(&threads[i], NULL, busy, NULL));
+	for (int i = 0; i < 60; i++) {
+		pid_t child = fork();
+		if (child == 0) {
+			be_child();
+			if (i % 2)
+				exit(0);
+			_exit(0);
+		}
+		ended_well(child);
+	}
+	atomic_store(&stop, 1);
+	for (int i = 0; i < 2; i++)
+		CHECK(pthread_join(threads[i], NULL));
+	EXPECT(stats().ranges == 0);
+}
+
+/* argument: before or after the first CUDA call */
+static void play_spawn(const char *argument)
+{
+	char *const arguments[] = {"/bin/true", NULL};
+	bool after = !strcmp(argument, "after");
+	pid_t child;
+	if (after) {
+		start();
+		protect(p, SIZE, "p");
+	}
+	for (int i = 0; i < 5; i++) {
+		CHECK(posix_spawn(&child, arguments[0], NULL, NULL, arguments, environ));
+		ended_well(child);
+		child = vfork();
+		if (child == 0) {
+			execve(arguments[0], arguments, environ);
+			_exit(1);
+		}
+		ended_well(child);
+		child = fork();
+		if (child == 0) {
+			execve(arguments[0], arguments, environ);
+			_exit(1);
+		}
+		ended_well(child);
+		EXPECT(system("/bin/true") == 0);
+	}
+	if (!after)
+		return;
+	CHECK(cuMemsetD8(p, 9, 16)); /* the parent goes on */
+	EXPECT(stats().violations == 1);
+}
+
+/* A grandchild is as disabled as its parent; and the parent of all still judges. */
+static void play_grandchild(const char *argument)
+{
+	start();
+	protect(p, SIZE, "p");
+	pid_t child = fork();
+	if (child == 0) {
+		be_child();
+		pid_t grandchild = fork();
+		if (grandchild == 0) {
+			be_child();
+			_exit(0);
+		}
+		ended_well(grandchild);
+		_exit(0);
+	}
+	ended_well(child);
+	CHECK(cuMemsetD8(p, 9, 16));
+	EXPECT(stats().violations == 1);
+}
+
+static void *launch_on(void *unused)
+{
+	CUdeviceptr at;
+	CHECK(cuCtxSetCurrent(context));
+	CHECK(cuMemAlloc(&at, SIZE));
+	protect(at, SIZE, "at");
+	for (unsigned char i = 0;; i++) {
+		CUresult result = cuMemsetD8(at, i, 16);
+		if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_PERMITTED)
+			return NULL; /* the driver goes down at exit */
+	}
+}
+
+/* The main thread returns from main while others are in the middle of calls. */
+static void play_exit_busy(const char *argument)
+{
+	pthread_t thread;
+	start();
+	for (int i = 0; i < 3; i++)
+		CHECK(pthread_create(&thread, NULL, launch_on, NULL));
+	while (stats().violations < 1000)
+		usleep(1000);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct scene scenes[] = {
+		{"fork_busy", play_fork_busy}, {"spawn", play_spawn}, {"grandchild", play_grandchild},
+		{"exit_busy", play_exit_busy}, {NULL, NULL},
+	};
+	return scene_main(argc, argv, scenes);
+}
