@@ -11,7 +11,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-static const char *const names[] = {[STUB_CHECK] = "check", [STUB_OTHER] = "other", [STUB_FOUR] = "four", [STUB_STRUCT] = "many"};
+static const char *const names[] = {
+	[STUB_CHECK] = "check", [STUB_OTHER] = "other", [STUB_FOUR] = "four", [STUB_STRUCT] = "many"};
 
 EXPORT uint64_t stub_checks;
 
@@ -31,8 +32,8 @@ EXPORT CUresult stub_launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz,
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                               unsigned shared, CUstream stream, void **params, void **extra)
+EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                               unsigned bz, unsigned shared, CUstream stream, void **params, void **extra)
 {
 	return stub_launch(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra);
 }
