@@ -20,6 +20,8 @@
 #define PROBE 256      /* bytes read to see whether memory is there */
 #define DEEP 512       /* frames looked at for one that belongs to no library */
 #define CACHE 1024
+#define LINES 4096
+#define LINE_BITS 24 /* lines beyond are not remembered */
 #define NOT_PYTHON 3 /* owners from here on are the interpreter's or C's */
 
 /* What is known of the interpreter; fixed once found. */
@@ -365,6 +367,42 @@ static bool read_position(const struct walk *walk, uintptr_t frame, const struct
 	return true;
 }
 
+/* Everything that a line depends on, as 64 bits. */
+static uint64_t line_key(const unsigned char *table, uint64_t size, int first_line, int64_t at)
+{
+	const uint64_t factor = 0x9e3779b97f4a7c15u;
+	uint64_t key = (size ^ (uint64_t)(uint32_t)first_line << 32) * factor ^ (uint64_t)at, word;
+
+	for (uint64_t done = 0; done < size; done += sizeof(word)) {
+		word = 0;
+		memcpy(&word, table + done, size - done < sizeof(word) ? size - done : sizeof(word));
+		key = (key ^ word) * factor;
+		key ^= key >> 29;
+	}
+	key *= factor;
+	return key ^ key >> 32;
+}
+
+/*
+ * python_line(), remembered: decoding goes through the table entry by entry, its words are read eight bytes at a time.
+ * An entry is one word, the key's upper bits and the line, so it cannot be torn.
+ */
+static int line_of(enum python_lines format, const unsigned char *table, uint64_t size, int first_line, int64_t at)
+{
+	static _Atomic uint64_t lines[LINES];
+	uint64_t key = line_key(table, size, first_line, at), entry;
+	_Atomic uint64_t *place = &lines[key % LINES];
+	int line;
+
+	entry = atomic_load_explicit(place, memory_order_relaxed);
+	if (entry && !((entry ^ key) >> LINE_BITS))
+		return (int)(entry & ((1u << LINE_BITS) - 1));
+	line = python_line(format, table, size, first_line, at);
+	if (line > 0 && line < 1 << LINE_BITS)
+		atomic_store_explicit(place, key >> LINE_BITS << LINE_BITS | (uint64_t)line, memory_order_relaxed);
+	return line;
+}
+
 static bool read_line(const struct walk *walk, uintptr_t frame, const struct code *code, int *ret_line)
 {
 	const struct python_layout *layout = &walk->python->layout;
@@ -375,7 +413,7 @@ static bool read_line(const struct walk *walk, uintptr_t frame, const struct cod
 	    !fetch(walk, code->linetable + layout->bytes_size, &size, sizeof(size)) || size < 0 ||
 	    (walk->probe && !readable(table, (size_t)size)) || !read_position(walk, frame, code, &at))
 		return false;
-	*ret_line = python_line(layout->lines, (const unsigned char *)table, (uint64_t)size, code->first_line, at);
+	*ret_line = line_of(layout->lines, (const unsigned char *)table, (uint64_t)size, code->first_line, at);
 	return true;
 }
 

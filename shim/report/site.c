@@ -1,6 +1,7 @@
 #include "shim/report/site.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -34,10 +35,26 @@ static bool in_standard_library(const char *file)
 	return false;
 }
 
-static bool is_library_file(const char *file)
+static bool looks_like_library(const char *file)
 {
 	return strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") || strstr(file, "/python/cuconst/") ||
 	       !strncmp(file, "<frozen ", 8) || !strncmp(file, "<__array_function__", 19) || in_standard_library(file);
+}
+
+/* Interned text is never freed, so what was found of a pointer stays true. The answer is in the pointer's top bit, which no address of a program has. */
+static bool is_library_file(const char *file)
+{
+	enum { FILES = 1024 };
+	static _Atomic uintptr_t files[FILES];
+	const uintptr_t library = (uintptr_t)1 << 63;
+	_Atomic uintptr_t *place = &files[((uintptr_t)file >> 3) % FILES];
+	uintptr_t known = atomic_load_explicit(place, memory_order_relaxed);
+
+	if ((known & ~library) != (uintptr_t)file) {
+		known = (uintptr_t)file | (looks_like_library(file) ? library : 0);
+		atomic_store_explicit(place, known, memory_order_relaxed);
+	}
+	return known & library;
 }
 
 void site_capture_python(struct site *ret_site)
