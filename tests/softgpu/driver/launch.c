@@ -3,6 +3,7 @@
 #include "tests/softgpu/driver/event.h"
 #include "tests/softgpu/driver/function.h"
 #include "tests/softgpu/driver/op.h"
+#include "tests/softgpu/driver/order.h"
 #include "tests/softgpu/driver/stream.h"
 
 #include <stdio.h>
@@ -170,6 +171,7 @@ CUresult sg_launch_run(const struct sg_launch *launch)
 		.params = launch->params,
 		.params_bytes = launch->params_bytes,
 		.instruction_limit = sg_environment("SOFTGPU_INSTRUCTIONS", 0),
+		.host_threads = sg_order() == SG_ORDER_THREADS ? 0 : 1,
 	};
 	enum ptx_status status = ptx_run(ptx, &run, &fault);
 	if (status != PTX_OK)
