@@ -242,6 +242,37 @@ static void capture_rules(void)
 	leave(0);
 }
 
+/* Forks that are destroyed before their capture ends. */
+static void capture_loses_a_fork(void)
+{
+	CUstream s, t;
+	CUevent fork, join;
+	CUgraph graph = NULL;
+	size_t count = 0;
+
+	begin();
+	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	OK(cuEventCreate(&fork, 0));
+	OK(cuEventCreate(&join, 0));
+	for (int joined = 0; joined < 2; joined++) {
+		OK(cuStreamCreate(&t, CU_STREAM_NON_BLOCKING));
+		OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+		OK(cuEventRecord(fork, s));
+		OK(cuStreamWaitEvent(t, fork, 0));
+		OK(cuMemsetD8Async(a, 1, 4, t));
+		OK(cuEventRecord(join, t));
+		if (joined)
+			OK(cuStreamWaitEvent(s, join, 0));
+		OK(cuStreamDestroy(t));
+		if (joined)
+			OK(cuMemsetD8Async(a, 2, 4, s));
+		STATUS(joined ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(s, &graph));
+	}
+	OK(cuGraphGetNodes(graph, NULL, &count));
+	CHECK(count == 2);
+	leave(0);
+}
+
 static void capture_to_graph(void)
 {
 	CUstream s;
@@ -404,5 +435,5 @@ static void user_objects(void)
 	leave(0);
 }
 
-MAIN(T(user_objects), T(built_by_hand), T(capture), T(capture_rules), T(capture_to_graph), T(children_clones_updates),
+MAIN(T(user_objects), T(built_by_hand), T(capture), T(capture_rules), T(capture_loses_a_fork), T(capture_to_graph), T(children_clones_updates),
      T(bad_input), T(after_the_fact))
