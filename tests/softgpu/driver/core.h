@@ -39,6 +39,7 @@ enum sg_kind {
 	SG_POOL,
 	SG_PHYSICAL, /* memory of cuMemCreate */
 	SG_USER_OBJECT,
+	SG_LINK,
 };
 
 struct sg_thread {
