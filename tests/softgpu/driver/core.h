@@ -40,6 +40,7 @@ enum sg_kind {
 	SG_PHYSICAL, /* memory of cuMemCreate */
 	SG_USER_OBJECT,
 	SG_LINK,
+	SG_ARRAY,
 };
 
 struct sg_thread {

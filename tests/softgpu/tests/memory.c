@@ -120,7 +120,7 @@ static void copies_2d_3d(void)
 	OK(cuMemcpy3D(&deep));
 	CHECK(memcmp(back, host, 16) == 0 && memcmp(back + 16, host + 32, 16) == 0);
 	deep.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-	STATUS(CUDA_ERROR_NOT_SUPPORTED, cuMemcpy3D(&deep));
+	STATUS(CUDA_ERROR_INVALID_HANDLE, cuMemcpy3D(&deep));
 	leave(0);
 }
 
