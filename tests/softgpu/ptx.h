@@ -69,6 +69,8 @@ const char *ptx_function_name(const struct ptx_function *function);
 bool ptx_function_param(const struct ptx_function *function, size_t index, size_t *ret_offset, size_t *ret_bytes);
 size_t ptx_function_params_bytes(const struct ptx_function *function);
 size_t ptx_function_static_shared(const struct ptx_function *function);
+/* The largest block that .maxntid and .reqntid allow; 1024 where they say nothing. */
+unsigned ptx_function_max_threads(const struct ptx_function *function);
 /* A .global or .const variable; false when there is none. */
 bool ptx_global(const struct ptx_module *module, const char *name, uint64_t *ret_address, size_t *ret_bytes);
 

@@ -170,7 +170,8 @@ static void leave(struct sg_stream *stream)
 struct walk {
 	struct sg_capture *capture;
 	const struct sg_node *node;
-	bool unjoined;
+	const struct sg_stream *leaver;
+	bool unjoined, covered;
 	void (*step)(struct walk *walk, struct sg_stream *stream);
 };
 
@@ -249,11 +250,31 @@ static struct sg_graph *finish(struct sg_capture *capture)
 	return graph;
 }
 
+/* Whether another stream of the capture has joined what this one did last. */
+static void step_covers(struct walk *walk, struct sg_stream *stream)
+{
+	for (size_t i = 0; stream != walk->leaver && i < stream->tip_count; i++)
+		walk->covered |= sg_node_reaches(stream->tips[i], walk->node);
+}
+
+static bool joined_elsewhere(struct sg_stream *stream)
+{
+	for (size_t i = 0; i < stream->tip_count; i++) {
+		struct walk walk = {.capture = stream->capture, .node = stream->tips[i], .leaver = stream, .step = step_covers};
+		sg_each(SG_CONTEXT, walk_context, &walk);
+		if (!walk.covered)
+			return false;
+	}
+	return true;
+}
+
 void sg_capture_abandon(struct sg_stream *stream)
 {
 	struct sg_capture *capture = stream->capture;
 
-	capture->invalid = true;
+	/* A fork that was joined again has done its part. */
+	if (capture->origin == stream || !joined_elsewhere(stream))
+		capture->invalid = true;
 	leave(stream);
 	if (capture->origin == stream) {
 		bool own = capture->own_graph;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/softgpu/driver/array.h"
 #include "tests/softgpu/driver/arena.h"
 #include "tests/softgpu/driver/capture.h"
 #include "tests/softgpu/driver/memory.h"
@@ -146,6 +147,7 @@ static void end(struct sg_context *context)
 	while (context->streams != NULL)
 		sg_wait_changed();
 	sg_modules_end(context);
+	sg_arrays_end(context);
 	sg_memory_end(context);
 	if (!context->primary) {
 		context->next_ended = ended;

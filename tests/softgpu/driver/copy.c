@@ -5,6 +5,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "tests/softgpu/driver/array.h"
 #include "tests/softgpu/driver/memory.h"
 #include "tests/softgpu/driver/op.h"
 #include "tests/softgpu/driver/probe.h"
@@ -16,14 +17,30 @@ struct side {
 	bool pageable;
 };
 
+/* The part of an array from (x, y, z) on. */
+static CUresult resolve_array(struct side *side, CUarray handle, size_t x, size_t y, size_t z, const CUDA_MEMCPY3D *asked)
+{
+	const struct sg_array *array = sg_array_of(handle);
+
+	if (array == NULL)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (x > array->row || asked->WidthInBytes > array->row - x || y > array->rows || asked->Height > array->rows - y ||
+	    z > array->layers || asked->Depth > array->layers - z)
+		return CUDA_ERROR_INVALID_VALUE;
+	side->pitch = array->row;
+	side->slice = array->row * array->rows;
+	side->address = array->address + z * side->slice + y * side->pitch + x;
+	return CUDA_SUCCESS;
+}
+
 /* One side of a copy: where its first byte is, and whether all its bytes are there. */
-static CUresult resolve(struct side *side, uint64_t start, size_t x, size_t y, size_t z, size_t pitch, size_t height,
-                        const CUDA_MEMCPY3D *asked, bool write)
+static CUresult resolve(struct side *side, uint64_t start, CUarray handle, size_t x, size_t y, size_t z, size_t pitch,
+                        size_t height, const CUDA_MEMCPY3D *asked, bool write)
 {
 	size_t rows_before, offset, rows, reach;
 
 	if (side->type == CU_MEMORYTYPE_ARRAY)
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return resolve_array(side, handle, x, y, z, asked);
 	if (side->type != CU_MEMORYTYPE_HOST && side->type != CU_MEMORYTYPE_DEVICE && side->type != CU_MEMORYTYPE_UNIFIED)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (pitch == 0 && asked->Height <= 1 && asked->Depth <= 1)
@@ -56,10 +73,10 @@ CUresult sg_copy_plan(const CUDA_MEMCPY3D *asked, struct sg_copy *ret_copy)
 		return CUDA_SUCCESS;
 	uint64_t source = from.type == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)asked->srcHost : asked->srcDevice;
 	uint64_t target = to.type == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)asked->dstHost : asked->dstDevice;
-	CUresult status = resolve(&from, source, asked->srcXInBytes, asked->srcY, asked->srcZ, asked->srcPitch,
+	CUresult status = resolve(&from, source, asked->srcArray, asked->srcXInBytes, asked->srcY, asked->srcZ, asked->srcPitch,
 	                          asked->srcHeight, asked, false);
 	if (status == CUDA_SUCCESS)
-		status = resolve(&to, target, asked->dstXInBytes, asked->dstY, asked->dstZ, asked->dstPitch,
+		status = resolve(&to, target, asked->dstArray, asked->dstXInBytes, asked->dstY, asked->dstZ, asked->dstPitch,
 		                 asked->dstHeight, asked, true);
 	if (status != CUDA_SUCCESS)
 		return status;

@@ -39,6 +39,8 @@ enum sg_kind {
 	SG_POOL,
 	SG_PHYSICAL, /* memory of cuMemCreate */
 	SG_USER_OBJECT,
+	SG_LINK,
+	SG_ARRAY,
 };
 
 struct sg_thread {

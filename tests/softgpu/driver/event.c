@@ -133,6 +133,7 @@ static CUresult wait_or_look(CUevent handle, bool wait)
 	CUresult status = CUDA_ERROR_INVALID_HANDLE;
 
 	sg_lock();
+	sg_stream_step();
 	struct sg_event *event = sg_event_of(handle);
 	if (event != NULL && sg_capture_owns(event)) {
 		status = CUDA_ERROR_CAPTURED_EVENT;

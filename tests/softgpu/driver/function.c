@@ -68,7 +68,7 @@ static CUresult answer(const struct ptx_function *ptx, int max_dynamic_shared, C
 {
 	switch ((int)attribute) {
 	case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-		*ret_value = 1024;
+		*ret_value = (int)ptx_function_max_threads(ptx);
 		break;
 	case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
 		*ret_value = (int)ptx_function_static_shared(ptx);
@@ -205,7 +205,7 @@ static CUresult ask(CUfunction handle, int threads, size_t shared, int *ret_bloc
 	if (status != CUDA_SUCCESS)
 		return status;
 	sg_lock();
-	*ret_blocks = threads > 1024 ? 0 : sg_blocks_per_sm(function, threads, shared);
+	*ret_blocks = threads > (int)ptx_function_max_threads(function->ptx) ? 0 : sg_blocks_per_sm(function, threads, shared);
 	sg_unlock();
 	return CUDA_SUCCESS;
 }

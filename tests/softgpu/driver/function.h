@@ -5,6 +5,7 @@
 #include "tests/softgpu/driver/module.h"
 
 enum {
+	SG_SHARED_DEFAULT = 48 << 10,
 	SG_SHARED_OPTIN = 232448,
 	SG_SHARED_SM = 233472,
 	SG_SHARED_RESERVED = 1024,

@@ -3,6 +3,7 @@
 #include "tests/softgpu/driver/event.h"
 #include "tests/softgpu/driver/function.h"
 #include "tests/softgpu/driver/op.h"
+#include "tests/softgpu/driver/order.h"
 #include "tests/softgpu/driver/stream.h"
 
 #include <stdio.h>
@@ -112,6 +113,16 @@ static CUresult check_attributes(const CUlaunchConfig *config, bool *ret_coopera
 	return CUDA_SUCCESS;
 }
 
+/* Static and dynamic shared memory together fit into 48 KiB, unless the function was given more. */
+static unsigned shared_limit(const struct sg_function *function)
+{
+	size_t fixed = ptx_function_static_shared(function->ptx), most = (size_t)function->max_dynamic_shared;
+
+	if (most == SG_SHARED_DEFAULT)
+		most = fixed < most ? most - fixed : 0;
+	return (unsigned)most;
+}
+
 CUresult sg_launch_plan(const CUlaunchConfig *config, CUfunction asked, struct sg_function *function, void **parameters,
                         void **extra, struct sg_launch *ret_launch)
 {
@@ -125,12 +136,14 @@ CUresult sg_launch_plan(const CUlaunchConfig *config, CUfunction asked, struct s
 
 	if (sg_function_of((CUfunction)function) == NULL)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (bad_shape(config) || config->sharedMemBytes > (unsigned)function->max_dynamic_shared)
+	if (bad_shape(config) || config->sharedMemBytes > shared_limit(function))
+		return CUDA_ERROR_INVALID_VALUE;
+	int threads = (int)(launch.block[0] * launch.block[1] * launch.block[2]);
+	if (threads > (int)ptx_function_max_threads(function->ptx))
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult status = check_attributes(config, &launch.cooperative);
 	if (status != CUDA_SUCCESS)
 		return status;
-	int threads = (int)(launch.block[0] * launch.block[1] * launch.block[2]);
 	int per_sm = sg_blocks_per_sm(function, threads, launch.shared);
 	if (per_sm == 0)
 		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
@@ -170,6 +183,7 @@ CUresult sg_launch_run(const struct sg_launch *launch)
 		.params = launch->params,
 		.params_bytes = launch->params_bytes,
 		.instruction_limit = sg_environment("SOFTGPU_INSTRUCTIONS", 0),
+		.host_threads = sg_order() == SG_ORDER_THREADS ? 0 : 1,
 	};
 	enum ptx_status status = ptx_run(ptx, &run, &fault);
 	if (status != PTX_OK)

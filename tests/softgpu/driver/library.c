@@ -2,10 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/softgpu/driver/function.h"
 #include "tests/softgpu/driver/memory.h"
 #include "tests/softgpu/driver/module.h"
 
-enum { LOG_BYTES = 4096, DYNAMIC_SHARED = 48 << 10 };
+enum { LOG_BYTES = 4096 };
 
 /* A CUlibrary. Its sketch is parsed at once, with variables in ordinary memory; a module is loaded for each context that asks for more. */
 struct sg_library {
@@ -56,6 +57,15 @@ static void sketch_free(void *data, uint64_t address)
 
 static const struct ptx_memory sketch_memory = {sketch_check, sketch_alloc, sketch_free, NULL, NULL};
 
+CUresult sg_image_check(const char *text, size_t bytes, char *log, size_t log_bytes)
+{
+	struct ptx_module *sketch = NULL;
+	CUresult status = sg_image_load(text, bytes, &sketch_memory, log, log_bytes, &sketch);
+
+	ptx_unload(&sketch);
+	return status;
+}
+
 static void free_library(struct sg_library *library)
 {
 	if (library == NULL)
@@ -88,7 +98,7 @@ static CUresult create(const char *text, size_t bytes, char *log, struct sg_libr
 	sg_lock();
 	bool added = sg_add(library, SG_LIBRARY);
 	for (size_t i = 0; i < count && added; i++) {
-		library->kernels[i] = (struct sg_kernel){library, ptx_function_at(library->sketch, i), DYNAMIC_SHARED};
+		library->kernels[i] = (struct sg_kernel){library, ptx_function_at(library->sketch, i), SG_SHARED_DEFAULT};
 		added = sg_add(&library->kernels[i], SG_KERNEL);
 		library->count += added;
 	}

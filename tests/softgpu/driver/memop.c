@@ -106,7 +106,11 @@ static CUresult run_one(const CUstreamBatchMemOpParams *op, struct sg_stream *st
 			CUresult sticky = atomic_load(&stream->context->sticky);
 			if (sticky != CUDA_SUCCESS)
 				return sticky;
-			nanosleep(&(struct timespec){0, POLL_NANOSECONDS}, NULL);
+			sg_lock();
+			bool worked = sg_stream_step();
+			sg_unlock();
+			if (!worked)
+				nanosleep(&(struct timespec){0, POLL_NANOSECONDS}, NULL);
 		}
 		return CUDA_SUCCESS;
 	default:

@@ -18,6 +18,13 @@ enum sg_memory_kind {
 struct sg_pool;
 struct sg_physical;
 
+/* What was advised about managed memory: kept, answered, and of no effect. For a whole allocation, whatever part was meant. */
+struct sg_advice {
+	bool read_mostly;
+	CUmemLocation preferred, prefetched; /* type CU_MEM_LOCATION_TYPE_INVALID: none */
+	unsigned accessed_by;                /* bit d: device d; bit SG_DEVICES_MAX: the host */
+};
+
 struct sg_allocation {
 	uint64_t address;
 	size_t bytes; /* as asked for */
@@ -28,6 +35,7 @@ struct sg_allocation {
 	unsigned flags;
 	uint64_t id;
 	bool sync_memops;
+	struct sg_advice advice;
 	struct sg_pool *pool;
 	struct sg_physical *physical;
 	size_t physical_offset; /* of the mapping in its physical memory */

@@ -139,8 +139,8 @@ static CUresult add_host(uint64_t address, size_t bytes, enum sg_memory_kind kin
 
 	if (context == NULL)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	struct sg_allocation fresh = {address, bytes, kind, access, context->device, context, flags, 0,
-	                              false,   NULL,  NULL, 0};
+	struct sg_allocation fresh = {
+		.address = address, .bytes = bytes, .kind = kind, .access = access, .device = context->device, .context = context, .flags = flags};
 	return sg_allocation_add(&fresh) != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 

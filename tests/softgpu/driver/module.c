@@ -8,9 +8,10 @@
 #include <unistd.h>
 
 #include "tests/softgpu/driver/capture.h"
+#include "tests/softgpu/driver/function.h"
 #include "tests/softgpu/driver/memory.h"
 
-enum { LOG_BYTES = 4096, DYNAMIC_SHARED = 48 << 10 };
+enum { LOG_BYTES = 4096 };
 
 struct sg_function *sg_function_of(CUfunction handle)
 {
@@ -63,7 +64,7 @@ CUresult sg_module_create(struct sg_context *context, const char *text, size_t b
 	sg_lock();
 	bool added = sg_add(module, SG_MODULE);
 	for (size_t i = 0; i < count && added; i++) {
-		module->functions[i] = (struct sg_function){module, ptx_function_at(module->ptx, i), DYNAMIC_SHARED};
+		module->functions[i] = (struct sg_function){module, ptx_function_at(module->ptx, i), SG_SHARED_DEFAULT};
 		added = sg_add(&module->functions[i], SG_FUNCTION);
 		module->count += added;
 	}

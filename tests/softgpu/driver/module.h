@@ -39,6 +39,8 @@ CUresult sg_image_text(const void *image, const char **ret_text, size_t *ret_byt
 /* Parses and loads; on failure `log` says why. */
 CUresult sg_image_load(const char *text, size_t bytes, const struct ptx_memory *memory, char *log, size_t log_bytes,
                        struct ptx_module **ret_module);
+/* Parses alone; on failure `log` says why. */
+CUresult sg_image_check(const char *text, size_t bytes, char *log, size_t log_bytes);
 /* The whole file and some zeros behind it, or NULL; the caller frees. */
 char *sg_read_file(const char *path);
 /* Writes a log where the options ask for it. */

@@ -2,8 +2,6 @@
 #include <stddef.h>
 
 #include "tests/softgpu/driver/memory.h"
-#include "tests/softgpu/driver/op.h"
-#include "tests/softgpu/driver/stream.h"
 
 /* A known pointer's attribute; INVALID_VALUE where the attribute means nothing for this kind of memory. */
 static CUresult answer(const struct sg_allocation *memory, CUpointer_attribute attribute, uint64_t pointer, void *data)
@@ -149,51 +147,4 @@ CUresult sg_cuPointerSetAttribute(const void *value, CUpointer_attribute attribu
 	}
 	sg_unlock();
 	return status;
-}
-
-static CUresult hint(CUdeviceptr address, size_t count)
-{
-	sg_lock();
-	const struct sg_allocation *memory = sg_allocation_at(address);
-	bool good = count > 0 && memory != NULL && memory->kind == SG_MEMORY_MANAGED &&
-	            sg_place_of(address, count, false) == SG_PLACE_KNOWN;
-	sg_unlock();
-	return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult sg_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
-{
-	(void)location;
-	if (advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
-		return CUDA_ERROR_INVALID_VALUE;
-	return hint(devPtr, count);
-}
-
-CUresult sg_cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device)
-{
-	return sg_cuMemAdvise_v2(devPtr, count, advice, (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, device});
-}
-
-CUresult sg_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags,
-                                  CUstream hStream)
-{
-	struct sg_op op = {.kind = SG_OP_EMPTY};
-	struct sg_stream *stream;
-	CUresult status = flags != 0 ? CUDA_ERROR_INVALID_VALUE : hint(devPtr, count);
-
-	(void)location;
-	if (status != CUDA_SUCCESS)
-		return status;
-	sg_lock();
-	status = sg_stream_of(hStream, &stream);
-	if (status == CUDA_SUCCESS)
-		status = sg_submit(stream, &op, false);
-	sg_unlock();
-	return status;
-}
-
-CUresult sg_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
-{
-	return sg_cuMemPrefetchAsync_v2(devPtr, count, (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, dstDevice}, 0,
-	                                hStream);
 }

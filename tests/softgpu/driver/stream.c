@@ -7,16 +7,22 @@
 
 #include "tests/softgpu/driver/capture.h"
 #include "tests/softgpu/driver/event.h"
+#include "tests/softgpu/driver/order.h"
 
 struct sg_work {
 	struct sg_op op;
-	uint64_t ticket;
+	uint64_t ticket; /* on its stream's timeline */
+	uint64_t issued; /* among all work of all streams */
 	struct sg_points waits;
 	CUresult *ret_status; /* of the caller who waits for it, or NULL */
 	struct sg_work *next;
 };
 
 static uint64_t stream_ids = 1;
+static uint64_t works_issued;
+/* In an ordered mode: the streams with work in their queue, and the thread that runs some. */
+static struct sg_stream *busy;
+static const struct sg_thread *stepping;
 
 struct sg_point sg_point_of(struct sg_stream *stream)
 {
@@ -45,7 +51,8 @@ bool sg_point_reached(const struct sg_point *point)
 void sg_point_await(const struct sg_point *point)
 {
 	while (!sg_point_reached(point))
-		sg_wait_changed();
+		if (!sg_stream_step())
+			sg_wait_changed();
 }
 
 bool sg_points_add(struct sg_points *points, struct sg_point point)
@@ -123,28 +130,107 @@ static void complete(struct sg_stream *stream, struct sg_work *work, CUresult st
 	sg_changed();
 }
 
+static bool idle(const struct sg_stream *stream)
+{
+	return stream->timeline->completed == stream->timeline->submitted;
+}
+
+static bool ready(const struct sg_stream *stream)
+{
+	const struct sg_work *work = stream->first;
+
+	return work != NULL && stream->timeline->completed + 1 == work->ticket && all_reached(&work->waits);
+}
+
+static void run_first(struct sg_stream *stream)
+{
+	struct sg_work *work = stream->first;
+
+	stream->first = work->next;
+	if (stream->first == NULL)
+		stream->last = NULL;
+	complete(stream, work, run(stream, &work->op));
+	free(work);
+}
+
 static void *work_off(void *argument)
 {
 	struct sg_stream *stream = argument;
 
 	sg_lock();
-	for (;;) {
-		struct sg_work *work = stream->first;
-		if (work == NULL && stream->closing && stream->timeline->completed == stream->timeline->submitted)
-			break;
-		if (work == NULL || stream->timeline->completed + 1 != work->ticket || !all_reached(&work->waits)) {
+	while (!stream->closing || !idle(stream)) {
+		if (ready(stream))
+			run_first(stream);
+		else
 			sg_wait_changed();
-			continue;
-		}
-		stream->first = work->next;
-		if (stream->first == NULL)
-			stream->last = NULL;
-		complete(stream, work, run(stream, &work->op));
-		free(work);
 	}
 	finish(stream);
 	sg_unlock();
 	return NULL;
+}
+
+static void become_busy(struct sg_stream *stream)
+{
+	struct sg_stream **link = &busy;
+
+	while (*link != NULL && *link != stream)
+		link = &(*link)->next_busy;
+	*link = stream;
+}
+
+static void forget_idle(void)
+{
+	struct sg_stream **link = &busy;
+
+	while (*link != NULL) {
+		struct sg_stream *stream = *link;
+		if (stream->first == NULL) {
+			*link = stream->next_busy;
+			stream->next_busy = NULL;
+		} else {
+			link = &stream->next_busy;
+		}
+	}
+}
+
+/* Number `n` of the streams that are ready; or, serially, the one whose work was issued first. Counts them. */
+static struct sg_stream *ready_stream(size_t n, size_t *ret_count)
+{
+	struct sg_stream *found = NULL;
+	size_t count = 0;
+
+	for (struct sg_stream *stream = busy; stream != NULL; stream = stream->next_busy) {
+		if (!ready(stream))
+			continue;
+		if (sg_order() == SG_ORDER_SERIAL ? found == NULL || stream->first->issued < found->first->issued
+		                                  : count == n)
+			found = stream;
+		count++;
+	}
+	*ret_count = count;
+	return found;
+}
+
+bool sg_stream_step(void)
+{
+	const struct sg_thread *outer = stepping;
+	size_t count;
+
+	/* An operation that waits, for an event in a graph or a value in memory, works meanwhile: the same thread again. */
+	if (sg_order() == SG_ORDER_THREADS || (outer != NULL && outer != &sg_thread))
+		return false;
+	struct sg_stream *stream = ready_stream(0, &count);
+	if (count == 0)
+		return false;
+	if (sg_order() == SG_ORDER_SHUFFLE)
+		stream = ready_stream(sg_order_choose(count), &count);
+	stepping = &sg_thread;
+	run_first(stream);
+	stepping = outer;
+	forget_idle();
+	if (stream->closing && idle(stream))
+		finish(stream);
+	return true;
 }
 
 /* The process's signals are not for this thread. */
@@ -154,7 +240,7 @@ static bool start(struct sg_stream *stream)
 	pthread_t thread;
 	sigset_t all, before;
 
-	if (stream->started)
+	if (stream->started || sg_order() != SG_ORDER_THREADS)
 		return true;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -212,28 +298,31 @@ CUresult sg_submit(struct sg_stream *stream, struct sg_op *op, bool wait)
 	work->op = *op;
 	work->waits = stream->waits;
 	stream->waits = (struct sg_points){0};
-	bool ready = add_legacy_waits(stream, &work->waits);
-	if (ready && wait && stream->first == NULL && stream->timeline->completed == stream->timeline->submitted &&
+	bool known = add_legacy_waits(stream, &work->waits);
+	if (known && wait && sg_order() == SG_ORDER_THREADS && stream->first == NULL && idle(stream) &&
 	    all_reached(&work->waits)) {
 		status = run_here(stream, work);
 		free(work);
 		return status;
 	}
-	if (!ready || !start(stream)) {
+	if (!known || !start(stream)) {
 		sg_op_clear(&work->op);
 		sg_points_clear(&work->waits);
 		free(work);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	work->ticket = ++stream->timeline->submitted;
+	work->issued = ++works_issued;
 	work->ret_status = wait ? &status : NULL;
 	if (stream->last != NULL)
 		stream->last->next = work;
 	else
 		stream->first = work;
 	stream->last = work;
+	if (sg_order() != SG_ORDER_THREADS)
+		become_busy(stream);
 	sg_changed();
-	if (wait) {
+	if (wait || sg_order() == SG_ORDER_SERIAL) {
 		struct sg_point point = sg_point_of(stream);
 		point.ticket = work->ticket;
 		sg_point_await(&point);
@@ -270,7 +359,7 @@ void sg_stream_close(struct sg_stream *stream)
 	stream->closing = true;
 	if (stream->started)
 		sg_changed();
-	else if (stream->timeline->completed == stream->timeline->submitted)
+	else if (idle(stream))
 		finish(stream);
 }
 

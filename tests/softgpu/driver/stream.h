@@ -1,5 +1,5 @@
 /*
- * Streams: a queue of operations and a thread each, started with the first operation. Order comes from points on
+ * Streams: a queue of operations and a thread each, started with the first operation (or none: order.h). Order comes from points on
  * timelines: an operation waits for the one before it in its stream and for the points of other streams it was given
  * (events, the rules of the legacy default stream).
  */
@@ -42,6 +42,7 @@ struct sg_stream {
 	bool started, closing;
 	struct sg_timeline *timeline;
 	struct sg_work *first, *last;
+	struct sg_stream *next_busy; /* in an ordered mode: of those with work in their queue */
 	struct sg_points waits; /* for the next operation */
 	struct sg_capture *capture;
 	struct sg_node **tips; /* while it captures: what the next node depends on */
@@ -53,7 +54,7 @@ struct sg_stream {
 struct sg_point sg_point_of(struct sg_stream *stream); /* now; takes a reference */
 void sg_point_drop(struct sg_point *point);
 bool sg_point_reached(const struct sg_point *point);
-/* Sleeps until it is reached. */
+/* Until it is reached, sleeps; in an ordered mode, works. */
 void sg_point_await(const struct sg_point *point);
 /* Takes over the caller's reference; false without memory (the reference is dropped). */
 bool sg_points_add(struct sg_points *points, struct sg_point point);
@@ -66,6 +67,10 @@ struct sg_stream *sg_stream_create(struct sg_context *context, unsigned flags, i
 void sg_stream_close(struct sg_stream *stream);
 /* Waits until everything submitted so far has run. */
 void sg_stream_drain(struct sg_stream *stream);
+
+/* In an ordered mode: runs one operation that is ready, whichever stream's, with the lock dropped meanwhile. False: none
+ * is, or another thread runs one, or there are threads for that. */
+bool sg_stream_step(void);
 
 /*
  * The way into a stream: captures the operation into the stream's graph, or queues it. Takes over what the operation

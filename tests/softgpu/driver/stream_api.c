@@ -151,6 +151,7 @@ CUresult sg_cuStreamQuery(CUstream hStream)
 	struct sg_stream *stream;
 
 	sg_lock();
+	sg_stream_step();
 	CUresult status = sg_stream_of(hStream, &stream);
 	if (status == CUDA_SUCCESS && stream->capture != NULL)
 		status = sg_capture_refuse(stream);

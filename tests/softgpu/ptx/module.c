@@ -256,6 +256,13 @@ size_t ptx_function_static_shared(const struct ptx_function *function)
 	return (used + align - 1) & ~(align - 1);
 }
 
+unsigned ptx_function_max_threads(const struct ptx_function *function)
+{
+	if (function->required[0])
+		return function->required[0] * function->required[1] * function->required[2];
+	return function->max_threads ? function->max_threads : 1024;
+}
+
 bool ptx_global(const struct ptx_module *module, const char *name, uint64_t *ret_address, size_t *ret_bytes)
 {
 	for (const struct variable *variable = module->variables; variable; variable = variable->next)

@@ -242,6 +242,77 @@ static void capture_rules(void)
 	leave(0);
 }
 
+/* Forks that are destroyed before their capture ends. */
+static void capture_loses_a_fork(void)
+{
+	CUstream s, t;
+	CUevent fork, join;
+	CUgraph graph = NULL;
+	size_t count = 0;
+
+	begin();
+	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	OK(cuEventCreate(&fork, 0));
+	OK(cuEventCreate(&join, 0));
+	for (int joined = 0; joined < 2; joined++) {
+		OK(cuStreamCreate(&t, CU_STREAM_NON_BLOCKING));
+		OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+		OK(cuEventRecord(fork, s));
+		OK(cuStreamWaitEvent(t, fork, 0));
+		OK(cuMemsetD8Async(a, 1, 4, t));
+		OK(cuEventRecord(join, t));
+		if (joined)
+			OK(cuStreamWaitEvent(s, join, 0));
+		OK(cuStreamDestroy(t));
+		if (joined)
+			OK(cuMemsetD8Async(a, 2, 4, s));
+		STATUS(joined ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(s, &graph));
+	}
+	OK(cuGraphGetNodes(graph, NULL, &count));
+	CHECK(count == 2);
+	leave(0);
+}
+
+/* A graph launched into a capture: a child graph as it stood then, without what was disabled. */
+static void capture_of_a_launch(void)
+{
+	CUDA_MEMSET_NODE_PARAMS set = {.dst = a, .elementSize = 4, .width = 1, .height = 1, .value = 5};
+	CUstream s;
+	CUcontext context;
+	CUgraph graph, outer = NULL, child = NULL;
+	CUgraphNode first, second, node;
+	CUgraphExec inner, exec;
+	CUgraphNodeType type;
+	size_t count = 1;
+
+	begin();
+	OK(cuCtxGetCurrent(&context));
+	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	OK(cuGraphCreate(&graph, 0));
+	set.dst = a;
+	OK(cuGraphAddMemsetNode(&first, graph, NULL, 0, &set, context));
+	set.value = 6;
+	OK(cuGraphAddMemsetNode(&second, graph, &first, 1, &set, context));
+	OK(cuGraphInstantiate(&inner, graph, 0));
+	OK(cuGraphNodeSetEnabled(inner, second, 0));
+	OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	OK(cuGraphLaunch(inner, s));
+	OK(cuMemcpyDtoDAsync(b, a, 4, s));
+	OK(cuStreamEndCapture(s, &outer));
+	OK(cuGraphExecDestroy(inner));
+	OK(cuGraphGetRootNodes(outer, &node, &count));
+	OK(cuGraphNodeGetType(node, &type));
+	CHECK(count == 1 && type == CU_GRAPH_NODE_TYPE_GRAPH);
+	OK(cuGraphChildGraphNodeGetGraph(node, &child));
+	OK(cuGraphGetNodes(child, NULL, &count));
+	CHECK(count == 2);
+	OK(cuGraphInstantiate(&exec, outer, 0));
+	OK(cuGraphLaunch(exec, s));
+	OK(cuStreamSynchronize(s));
+	CHECK(first_of(b) == 5);
+	leave(0);
+}
+
 static void capture_to_graph(void)
 {
 	CUstream s;
@@ -404,5 +475,5 @@ static void user_objects(void)
 	leave(0);
 }
 
-MAIN(T(user_objects), T(built_by_hand), T(capture), T(capture_rules), T(capture_to_graph), T(children_clones_updates),
+MAIN(T(user_objects), T(built_by_hand), T(capture), T(capture_rules), T(capture_loses_a_fork), T(capture_of_a_launch), T(capture_to_graph), T(children_clones_updates),
      T(bad_input), T(after_the_fact))

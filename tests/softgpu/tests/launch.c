@@ -277,4 +277,68 @@ static void write_log(void)
 	leave(0);
 }
 
-MAIN(T(launching), T(globals), T(functions), T(kernels), T(images), T(faults), T(write_log))
+/* What a kernel says about its blocks is a launch's limit, refused before anything runs. */
+static void limits_of_kernels(void)
+{
+	static const char text[] =
+		".version 7.0\n.target sm_70\n.address_size 64\n"
+		".visible .entry bounded(.param .u64 out)\n.maxntid 64, 1, 1\n{\n	ret;\n}\n"
+		".visible .entry fixed(.param .u64 out)\n.reqntid 32, 2, 1\n{\n	ret;\n}\n"
+		".visible .entry room(.param .u64 out)\n{\n	.reg .b32 %r<2>;\n	.shared .align 4 .b8 s[1024];\n	mov.u32 %r1, s;\n	ret;\n}\n";
+	CUmodule module;
+	CUdeviceptr out = 0;
+	void *parameters[] = {&out};
+	int value = 0;
+
+	enter(0);
+	OK(cuModuleLoadData(&module, text));
+	OK(cuLaunchKernel(get(module, "bounded"), 1, 1, 1, 64, 1, 1, 0, NULL, parameters, NULL));
+	STATUS(CUDA_ERROR_INVALID_VALUE,
+	       cuLaunchKernel(get(module, "bounded"), 1, 1, 1, 65, 1, 1, 0, NULL, parameters, NULL));
+	OK(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, get(module, "bounded")));
+	CHECK(value == 64);
+	OK(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, get(module, "fixed")));
+	CHECK(value == 64);
+	OK(cuLaunchKernel(get(module, "room"), 1, 1, 1, 1, 1, 1, 48 * 1024 - 1024, NULL, parameters, NULL));
+	STATUS(CUDA_ERROR_INVALID_VALUE,
+	       cuLaunchKernel(get(module, "room"), 1, 1, 1, 1, 1, 1, 48 * 1024 - 1023, NULL, parameters, NULL));
+	OK(cuFuncSetAttribute(get(module, "room"), CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 50000));
+	OK(cuLaunchKernel(get(module, "room"), 1, 1, 1, 1, 1, 1, 50000, NULL, parameters, NULL));
+	OK(cuCtxSynchronize());
+	leave(0);
+}
+
+static void linking(void)
+{
+	static const char second[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry other()\n{\n	ret;\n}\n";
+	static const char broken[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry other()\n{\n	mov.u32 %r9, 1;\n}\n";
+	char errors[512] = "";
+	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+	void *values[] = {errors, (void *)sizeof(errors)}, *image = NULL;
+	CUlinkState link = NULL;
+	CUmodule module;
+	size_t bytes = 0;
+
+	enter(0);
+	OK(cuLinkCreate(2, options, values, &link));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuLinkComplete(link, &image, &bytes));
+	OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)kernels_ptx, sizeof(kernels_ptx), "one", 0, NULL, NULL));
+	OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)second, sizeof(second), "two", 0, NULL, NULL));
+	STATUS(CUDA_ERROR_INVALID_PTX,
+	       cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)broken, sizeof(broken), "three", 0, NULL, NULL));
+	CHECK(strstr(errors, "6") != NULL);
+	STATUS(CUDA_ERROR_NO_BINARY_FOR_GPU,
+	       cuLinkAddData(link, CU_JIT_INPUT_CUBIN, (void *)(uintptr_t)second, sizeof(second), "four", 0, NULL, NULL));
+	STATUS(CUDA_ERROR_FILE_NOT_FOUND, cuLinkAddFile(link, CU_JIT_INPUT_PTX, "/nowhere/at/all.ptx", 0, NULL, NULL));
+	OK(cuLinkComplete(link, &image, &bytes));
+	CHECK(image != NULL && bytes > sizeof(kernels_ptx));
+	OK(cuModuleLoadData(&module, image));
+	OK(cuLinkDestroy(link));
+	STATUS(CUDA_ERROR_INVALID_HANDLE, cuLinkDestroy(link));
+	OK(cuLaunchKernel(get(module, "bump"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+	OK(cuLaunchKernel(get(module, "other"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+	OK(cuCtxSynchronize());
+	leave(0);
+}
+
+MAIN(T(limits_of_kernels), T(linking), T(launching), T(globals), T(functions), T(kernels), T(images), T(faults), T(write_log))

@@ -120,7 +120,7 @@ static void copies_2d_3d(void)
 	OK(cuMemcpy3D(&deep));
 	CHECK(memcmp(back, host, 16) == 0 && memcmp(back + 16, host + 32, 16) == 0);
 	deep.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-	STATUS(CUDA_ERROR_NOT_SUPPORTED, cuMemcpy3D(&deep));
+	STATUS(CUDA_ERROR_INVALID_HANDLE, cuMemcpy3D(&deep));
 	leave(0);
 }
 
@@ -334,5 +334,59 @@ static void first_api(void)
 	leave(0);
 }
 
-MAIN(T(first_api), T(allocate), T(copies), T(copies_2d_3d), T(sets), T(pinned_and_registered), T(pools),
+static int range(CUdeviceptr address, CUmem_range_attribute attribute)
+{
+	int value = 77;
+
+	OK(cuMemRangeGetAttribute(&value, sizeof(value), attribute, address, 64));
+	return value;
+}
+
+static void advice(void)
+{
+	CUmemLocation device = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1}, host = {.type = CU_MEM_LOCATION_TYPE_HOST};
+	CUmemLocation no_device = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 9}, places[2] = {device, host};
+	CUdeviceptr a, b, plain, both[2];
+	size_t sizes[2] = {64, 64}, first[2] = {0, 1};
+	int list[3] = {0}, one = 0;
+
+	enter(0);
+	OK(cuMemAllocManaged(&a, 4096, CU_MEM_ATTACH_GLOBAL));
+	OK(cuMemAllocManaged(&b, 4096, CU_MEM_ATTACH_GLOBAL));
+	OK(cuMemAlloc(&plain, 4096));
+	CHECK(range(a, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY) == 0);
+	CHECK(range(a, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION) == CU_DEVICE_INVALID);
+	OK(cuMemAdvise(a, 4096, CU_MEM_ADVISE_SET_READ_MOSTLY, device));
+	OK(cuMemAdvise(a, 4096, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device));
+	OK(cuMemAdvise(a, 4096, CU_MEM_ADVISE_SET_ACCESSED_BY, device));
+	OK(cuMemAdvise(a, 4096, CU_MEM_ADVISE_SET_ACCESSED_BY, host));
+	CHECK(range(a, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY) == 1 && range(b, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY) == 0);
+	CHECK(range(a, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION) == 1);
+	CHECK(range(a, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE) == CU_MEM_LOCATION_TYPE_DEVICE);
+	OK(cuMemRangeGetAttribute(list, sizeof(list), CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, a, 4096));
+	CHECK(list[0] == 1 && list[1] == CU_DEVICE_CPU && list[2] == CU_DEVICE_INVALID);
+	OK(cuMemAdvise(a, 4096, CU_MEM_ADVISE_UNSET_READ_MOSTLY, device));
+	CHECK(range(a, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY) == 0);
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemAdvise(plain, 4096, CU_MEM_ADVISE_SET_READ_MOSTLY, device));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemAdvise(a, 4097, CU_MEM_ADVISE_SET_READ_MOSTLY, device));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemAdvise(a, 64, (CUmem_advise)99, device));
+	STATUS(CUDA_ERROR_INVALID_DEVICE, cuMemAdvise(a, 64, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, no_device));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemRangeGetAttribute(&one, 3, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, a, 64));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemRangeGetAttribute(list, 12, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, a, 64));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemRangeGetAttribute(&one, 4, (CUmem_range_attribute)99, a, 64));
+	both[0] = a;
+	both[1] = b;
+	OK(cuMemPrefetchBatchAsync(both, sizes, 2, places, first, 2, 0, NULL));
+	CHECK(range(a, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION) == 1);
+	CHECK(range(b, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION) == CU_DEVICE_CPU);
+	OK(cuMemDiscardBatchAsync(both, sizes, 2, 0, NULL));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemDiscardBatchAsync(both, sizes, 2, 1, NULL));
+	both[1] = plain;
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemPrefetchBatchAsync(both, sizes, 2, places, first, 2, 0, NULL));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemDiscardBatchAsync(both, sizes, 2, 0, NULL));
+	OK(cuCtxSynchronize());
+	leave(0);
+}
+
+MAIN(T(advice), T(first_api), T(allocate), T(copies), T(copies_2d_3d), T(sets), T(pinned_and_registered), T(pools),
      T(read_only_alias), T(retain_refuses_plain_memory), T(batches))
