@@ -91,6 +91,8 @@ class Kernel:
             return str(random.getrandbits(8))
         if letter == "O":
             return str(random.randint(-5, 5))
+        if letter == "R":
+            return self.pick("r")
         if letter == "B":
             return self.make("r", f"and.b32 {{}}, {self.pick('r')}, 31")
         if letter == "n":

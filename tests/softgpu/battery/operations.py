@@ -1,7 +1,7 @@
 """The instructions of the straight-line kernels: name, result, sources, by family.
 
 A letter is a class of values: r d h integers of 32, 64, 16 bits; f g floats of 32, 64 bits; e w halves (f16, bf16); x y pairs of them; p predicates;
-k a 32-bit shift count or field position, often out of range; B a bit number; O a small offset, as an immediate; 8 a byte as an immediate; n a nonzero 32-bit integer, N one of 64 bits.
+k a 32-bit shift count or field position, often out of range; B a bit number; O a small offset, as an immediate; 8 a byte as an immediate; R a 32-bit register, never an immediate; n a nonzero 32-bit integer, N one of 64 bits.
 """
 ROUNDINGS = ("rn", "rz", "rm", "rp")
 COMPARE_SIGNED = ("eq", "ne", "lt", "le", "gt", "ge")
@@ -145,6 +145,13 @@ CONVERT_FLOAT += [(f"cvt.{r}i{extra}.{kind}.{kind}", c, c) for r in ROUNDINGS
                   for kind, c, extras in (("f32", "f", ("", ".ftz", ".sat")), ("f64", "g", ("", ".sat")), ("f16", "e", ("", ".sat"))) for extra in extras]
 CONVERT_FLOAT += [(f"cvt.{r}.tf32.f32", "r", "f") for r in ("rna",)]
 
+PACKED = [(f"{op}.{kind}", "r", "RR") for op in ("add", "min", "max") for kind in ("u16x2", "s16x2")]
+PACKED += [("min.s16x2.relu", "r", "RR"), ("max.s16x2.relu", "r", "RR")]
+PACKED += [(f"{op}{n}.{d}32.{a}32.{b}32{extra}", "r", "RRR") for op in ("vadd", "vsub", "vabsdiff", "vmin", "vmax") for n in (2, 4)
+           for d, a, b in ("uuu", "sss", "usu", "uus", "suu") for extra in ("", ".sat", ".add")]
+PACKED += [(f"vset{n}.{a}32.{b}32.{word}{extra}", "r", "RRR") for n in (2, 4) for a, b in ("uu", "ss", "us") for word in COMPARE_SIGNED
+           for extra in ("", ".add")]
+
 # Instructions whose result the ISA bounds instead of saying: sources, the way to compare, the bound, how the sources are made.
 APPROXIMATE = [
     ("rcp.approx.f32", "f", "f", "ulp", 1, "bits"), ("rcp.approx.ftz.f32", "f", "f", "ulp", 1, "bits"),
@@ -169,4 +176,5 @@ STRAIGHT = {
     "int32": (INTEGER32, 55), "int64": (INTEGER64, 35), "int16": (INTEGER16, 20), "wide": (WIDE, 25), "bits": (BITS, 60),
     "select": (SELECT, 25), "compare": (COMPARE, 70), "f32": (FLOAT32, 55), "f64": (FLOAT64, 25), "half": (HALF, 45),
     "cvt_int": (CONVERT_INTEGER, 30), "cvt_to_int": (CONVERT_TO_INTEGER, 40), "cvt_from_int": (CONVERT_FROM_INTEGER, 35), "cvt_float": (CONVERT_FLOAT, 35),
+    "packed": (PACKED, 20),
 }

@@ -109,6 +109,7 @@ enum insn_flags {
 	FLAG_HIGH = 32,
 	FLAG_SIGNED = 64,
 	FLAG_CLAMP = 128,
+	FLAG_XORSIGN = FLAG_CLAMP, /* of floats: magnitudes, and the product's sign */
 };
 
 struct insn {
