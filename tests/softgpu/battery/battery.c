@@ -50,10 +50,26 @@ static uint64_t mix(uint64_t x)
 /* Words worth trying: ends of ranges, small numbers, single bits, any bits. */
 static uint64_t word_of_bits(uint64_t random, unsigned bits)
 {
-	static const uint64_t ends[] = {0,          1,          UINT64_MAX, 0x80,       0x7f,       0xff,
-	                                0x7fff,     0x8000,     0xffff,     0x7fffffff, 0x80000000, 0xffffffff,
-	                                0x80000001, 0xfffffffe, 31,         32,         63,         64,
-	                                0x7fffffffffffffff, 0x8000000000000000};
+	static const uint64_t ends[] = {0,
+	                                1,
+	                                UINT64_MAX,
+	                                0x80,
+	                                0x7f,
+	                                0xff,
+	                                0x7fff,
+	                                0x8000,
+	                                0xffff,
+	                                0x7fffffff,
+	                                0x80000000,
+	                                0xffffffff,
+	                                0x80000001,
+	                                0xfffffffe,
+	                                31,
+	                                32,
+	                                63,
+	                                64,
+	                                0x7fffffffffffffff,
+	                                0x8000000000000000};
 	uint64_t value = mix(random);
 
 	switch (random & 7) {
@@ -79,7 +95,8 @@ static uint64_t word_of_bits(uint64_t random, unsigned bits)
 static uint64_t word_of_float(uint64_t random, unsigned exponent_bits, unsigned fraction_bits)
 {
 	uint64_t value = mix(random), fraction = value >> 16 & ((UINT64_C(1) << fraction_bits) - 1);
-	uint64_t sign = (value & 1) << (exponent_bits + fraction_bits), most = (UINT64_C(1) << exponent_bits) - 1, bias = most >> 1;
+	uint64_t sign = (value & 1) << (exponent_bits + fraction_bits), most = (UINT64_C(1) << exponent_bits) - 1,
+		 bias = most >> 1;
 	uint64_t exponent;
 
 	switch (random & 15) {
@@ -100,7 +117,8 @@ static uint64_t word_of_float(uint64_t random, unsigned exponent_bits, unsigned 
 	case 4:
 	case 5: /* integers and halves between them */
 		exponent = bias + (value >> 3) % (fraction_bits + 2);
-		fraction &= ~((UINT64_C(1) << fraction_bits) - 1) | (UINT64_MAX << (fraction_bits > 5 ? fraction_bits - 5 : 0));
+		fraction &= ~((UINT64_C(1) << fraction_bits) - 1) |
+		            (UINT64_MAX << (fraction_bits > 5 ? fraction_bits - 5 : 0));
 		break;
 	case 6:
 	case 7: /* at the ends of the integer types */
@@ -144,7 +162,8 @@ static uint32_t word_of_kind(const char *kind, uint64_t seed, size_t n)
 	if (!strcmp(kind, "f32"))
 		return (uint32_t)((random & 1) << 31 | (120 + (random >> 1) % 11) << 23 | random >> 41);
 	if (!strcmp(kind, "f64"))
-		return n & 1 ? (uint32_t)((wide & 1) << 31 | (1016 + (wide >> 1) % 11) << 20 | wide >> 44) : (uint32_t)wide;
+		return n & 1 ? (uint32_t)((wide & 1) << 31 | (1016 + (wide >> 1) % 11) << 20 | wide >> 44)
+		             : (uint32_t)wide;
 	if (!strcmp(kind, "f16"))
 		return (uint32_t)((random & 1) << 31 | (12 + (random >> 1 & 3)) << 26 | (random >> 8 & 1023) << 16 |
 		                  (random >> 20 & 1) << 15 | (12 + (random >> 21 & 3)) << 10 | (random >> 30 & 1023));
@@ -176,9 +195,9 @@ static bool read_kernel(FILE *list, struct kernel *kernel)
 	memset(kernel, 0, sizeof(*kernel));
 	if (!fgets(line, sizeof(line), list))
 		return false;
-	if (sscanf(line, "kernel %95s %95s %u %u %u %u %u %u %u %llu %31s", kernel->name, kernel->entry, &kernel->grid[0],
-	           &kernel->grid[1], &kernel->grid[2], &kernel->block[0], &kernel->block[1], &kernel->block[2],
-	           &kernel->shared, &kernel->seed, kernel->check) != 11)
+	if (sscanf(line, "kernel %95s %95s %u %u %u %u %u %u %u %llu %31s", kernel->name, kernel->entry,
+	           &kernel->grid[0], &kernel->grid[1], &kernel->grid[2], &kernel->block[0], &kernel->block[1],
+	           &kernel->block[2], &kernel->shared, &kernel->seed, kernel->check) != 11)
 		die("the list has a bad kernel line");
 	while (fgets(line, sizeof(line), list) && sscanf(line, "ptx %zu", &bytes) != 1) {
 		char what[8], way[8], kind[16] = "zero";
@@ -191,10 +210,9 @@ static bool read_kernel(FILE *list, struct kernel *kernel)
 		param->is_buffer = strcmp(way, "value");
 		param->is_in = !strncmp(way, "in", 2);
 		param->is_out = strstr(way, "out");
-		if (param->is_in ? sscanf(line, "%*s %*s %15s %zu", kind, &param->bytes) != 2
-		    : param->is_buffer
-		            ? sscanf(line, "%*s out %zu", &param->bytes) != 1
-		            : sscanf(line, "%*s value %zu %llx", &param->bytes, &value) != 2)
+		if (param->is_in       ? sscanf(line, "%*s %*s %15s %zu", kind, &param->bytes) != 2
+		    : param->is_buffer ? sscanf(line, "%*s out %zu", &param->bytes) != 1
+		                       : sscanf(line, "%*s value %zu %llx", &param->bytes, &value) != 2)
 			die("the list has a bad param line");
 		strcpy(param->kind, kind);
 		param->value = value;
@@ -257,8 +275,8 @@ static CUresult run(struct kernel *kernel, CUmodule *module, char *log, size_t l
 	}
 	if (kernel->shared > 49152)
 		TRY(cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)kernel->shared));
-	TRY(cuLaunchKernel(function, kernel->grid[0], kernel->grid[1], kernel->grid[2], kernel->block[0], kernel->block[1],
-	                   kernel->block[2], kernel->shared, NULL, params, NULL));
+	TRY(cuLaunchKernel(function, kernel->grid[0], kernel->grid[1], kernel->grid[2], kernel->block[0],
+	                   kernel->block[1], kernel->block[2], kernel->shared, NULL, params, NULL));
 	TRY(cuCtxSynchronize());
 	return CUDA_SUCCESS;
 }
@@ -317,7 +335,8 @@ int main(int argc, char **argv)
 	FILE *list = fopen(argv[1], "r"), *hashes = fopen(argv[2], "w"), *outputs = fopen(argv[3], "w");
 	if (!list || !hashes || !outputs)
 		die("cannot open the files");
-	if (cuInit(0) || cuDeviceGet(&device, 0) || cuDevicePrimaryCtxRetain(&context, device) || cuCtxSetCurrent(context))
+	if (cuInit(0) || cuDeviceGet(&device, 0) || cuDevicePrimaryCtxRetain(&context, device) ||
+	    cuCtxSetCurrent(context))
 		die("no device");
 	char *text = NULL;
 	for (struct kernel kernel; read_kernel(list, &kernel);) {
@@ -349,8 +368,8 @@ int main(int argc, char **argv)
 			renew(device);
 			continue;
 		}
-		fprintf(hashes, "%s\t%s\t%zu\t%016llx%016llx\n", kernel.name, kernel.check, bytes, (unsigned long long)hash.a,
-		        (unsigned long long)hash.b);
+		fprintf(hashes, "%s\t%s\t%zu\t%016llx%016llx\n", kernel.name, kernel.check, bytes,
+		        (unsigned long long)hash.a, (unsigned long long)hash.b);
 		for (unsigned n = 0; n < kernel.param_count; n++)
 			if (kernel.params[n].is_buffer)
 				cuMemFree(kernel.params[n].device);

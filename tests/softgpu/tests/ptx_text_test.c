@@ -41,7 +41,7 @@ static const struct {
 	{HEAD ".extern .global .u32 x;", PTX_UNSUPPORTED, "ptx line 4: 'x' is declared .extern and never defined"},
 	{HEAD ".func f() { ret; } .alias g, f;", PTX_UNSUPPORTED, "ptx line 4: directive .alias"},
 	{HEAD ".entry k() .wobble { ret; }", PTX_UNSUPPORTED, "ptx line 4: directive .wobble"},
-	{BODY("frobnicate.u32 %r1, %r2;"), PTX_UNSUPPORTED, "ptx line 7: instruction 'frobnicate.u32' is not supported"},
+	{BODY("frobnicate.u32 %r1, %r2;"), PTX_INVALID, "ptx line 7: frobnicate: there is no such instruction"},
 	{BODY("add.s128 %r1, %r2, %r3;"), PTX_UNSUPPORTED, "ptx line 7: instruction 'add.s128' is not supported"},
 	{BODY("add.wobble.s32 %r1, %r2, %r3;"), PTX_UNSUPPORTED,
          "ptx line 7: instruction 'add.wobble.s32' is not supported"},
