@@ -465,6 +465,27 @@ def approximate(kernel, row):
     kernel.slot_class = result
 
 
+def matrix(kernel, shape, to, kind, mask, bits):
+    """One mma.sync whose factors are between 2^-15 and 2 in size."""
+    depth = int(shape.split("k")[1])
+    count = depth // (4 if kind == "tf32" else 8)
+    letters = {"f16": "x", "bf16": "y", "tf32": "f"}
+    pool = [kernel.make("r", f"lop3.b32 {{}}, {value}, {mask}, {bits}, 0xea") for value in kernel.pools[letters[kind]] + kernel.pools["r"]]
+    a = [pool[n % len(pool)] for n in range(2 * count)]
+    b = [pool[(n + 3) % len(pool)] for n in range(count)]
+    start = "0f3F800000" if to == "f32" else "0x3c003c00"
+    c = [kernel.make("f" if to == "f32" else "r", f"mov.b32 {{}}, {start}") for _ in range(4 if to == "f32" else 2)]
+    d = [kernel.new("f" if to == "f32" else "x") for _ in c]
+    kernel.emit(f"mma.sync.aligned.{shape}.row.col.{to}.{kind}.{kind}.{to} {{{', '.join(d)}}}, {{{', '.join(a)}}}, {{{', '.join(b)}}}, {{{', '.join(c)}}};")
+    for register in d:
+        kernel.store("f" if to == "f32" else "x", register)
+
+
+MATRICES = [(f"matrix_{kind}_{to}_{shape}", check, (shape, to, kind, mask, bits))
+            for kind, to, shapes, mask, bits, check in (
+                ("f16", "f32", ("m16n8k8", "m16n8k16"), "0xbfffbfff", "0", "f32:2:-17"), ("f16", "f16", ("m16n8k8", "m16n8k16"), "0xbfffbfff", "0", "f16:1:-5"),
+                ("bf16", "f32", ("m16n8k8", "m16n8k16"), "0x87ff87ff", "0x38003800", "f32:2:-17"),
+                ("tf32", "f32", ("m16n8k4", "m16n8k8"), "0x87ffffff", "0x38000000", "f32:2:-17")) for shape in shapes]
 SHAPED = {"mixed": (mixed, 30), "memory": (memory, 25), "loads": (loads, 10), "shared": (shared, 20), "reduction": (reduction, 10),
           "control": (control, 55), "warps": (warps, 30), "split_warps": (split_warps, 15), "own_atomics": (own_atomics, 25),
           "common_atomics": (common_atomics, 15), "calls": (calls, 15), "variables": (variables, 12), "division_by_zero": (division_by_zero, 2)}

@@ -58,6 +58,10 @@ def generated():
         families.approximate(kernel, row)
         _, result, _, way, ulps, _ = row
         yield kernel, f"{ELEMENTS[result]}:{ulps}" + (f":{-int(way[3:])}" if way.startswith("abs") else "")
+    for name, check, arguments in families.MATRICES:
+        kernel = Kernel(name, random.Random(name))
+        families.matrix(kernel, *arguments)
+        yield kernel, check
 
 
 def blocks():

@@ -194,6 +194,14 @@ enum warp_op {
 };
 step_fn ptx_step_warp(enum warp_op op);
 
+enum matrix_op { MATRIX_LOAD, MATRIX_MULTIPLY };
+/* insn->extra of a product. */
+struct mma_operands {
+	uint32_t d[4], a[4], b[2], c[4];
+	unsigned a_count, b_count;
+};
+step_fn ptx_step_matrix(enum matrix_op op);
+
 enum control_op {
 	CONTROL_BRANCH, /* target */
 	CONTROL_TABLE,  /* a; extra: targets, imm: how many */
