@@ -92,6 +92,12 @@ static inline uint64_t *slot(const struct warp *warp, uint32_t operand)
 	return warp->banks[operand >> 30] + (size_t)(operand & 0x3fffffff) * WARP_LANES;
 }
 
+/* A byte of a lane's local memory; of its frames' together. */
+static inline uint8_t *ptx_local_of(const struct warp *warp, unsigned lane, uint64_t at)
+{
+	return warp->block->local + (warp->index * WARP_LANES + lane) * warp->block->local_bytes + at;
+}
+
 /* Records a fault of the instruction that runs. Always STEP_FAULT. */
 enum step ptx_fault(struct warp *warp, const struct insn *insn, unsigned lane, enum ptx_status status, uint64_t address,
                     const char *format, ...) __attribute__((format(printf, 6, 7)));

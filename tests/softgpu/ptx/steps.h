@@ -194,6 +194,9 @@ enum warp_op {
 };
 step_fn ptx_step_warp(enum warp_op op);
 
+/* What a call does of a function that the driver provides; NULL when it provides none of that name and shape. */
+step_fn ptx_step_outside(const struct ptx_function *function);
+
 enum matrix_op { MATRIX_LOAD, MATRIX_MULTIPLY };
 /* insn->extra of a product. */
 struct mma_operands {

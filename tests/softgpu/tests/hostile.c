@@ -2,6 +2,8 @@
  * Texts and kernels that mean harm, by the driver's doors: each must be refused or end with the code that a real driver gives, with a log for what
  * was refused, in little time. The interpreter's own tests (ptx_text_test.c, ptx_faults_test.c) look closer; here is what an application sees.
  */
+#include <unistd.h>
+
 #include "tests/softgpu/tests/check.h"
 
 #define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
@@ -121,6 +123,56 @@ static void harmful(void)
 	leave(0);
 }
 
+#define OUTSIDE                                                                                                                    \
+	HEAD ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n"                                              \
+	     ".extern .func __assertfail(.param .b64 m, .param .b64 f, .param .b32 l, .param .b64 n, .param .b64 s);\n"            \
+	     ".global .align 1 .b8 text[] = {37, 100, 32, 37, 53, 46, 49, 102, 37, 37, 32, 37, 108, 108, 120, 32, 37, 115, 37};\n" \
+	     ".global .attribute(.managed) .align 4 .u32 managed = 5;\n"
+
+/* Functions of the driver's: what a kernel prints, with a wild string among the arguments, and a failed assertion. */
+static void outside(void)
+{
+	static const char body[] = OUTSIDE
+		".visible .entry k(.param .u64 p)\n{\n.local .align 8 .b8 room[32]; .reg .b64 %rd<8>; .reg .b32 %r<4>;\n"
+		"ld.param.u64 %rd6, [p]; mov.u64 %rd1, room; cvta.local.u64 %rd1, %rd1; ld.global.u32 %r2, [managed];\n"
+		"st.local.u32 [room], -7; st.local.f64 [room+8], 0d3FF8000000000000; st.local.u64 [room+16], 0x123456789abc; st.local.u64 [room+24], 16;\n"
+		"mov.u64 %rd2, text; cvta.global.u64 %rd2, %rd2;\n"
+		"{\n.param .b64 a; .param .b64 b; .param .b32 c;\nst.param.b64 [a], %rd2; st.param.b64 [b], %rd1;\n"
+		"call (c), vprintf, (a, b);\nld.param.b32 %r1, [c];\n}\n"
+		"st.global.u32 [%rd6], %r1; st.global.u32 [%rd6+4], %r2;\nret;\n}\n";
+	int ends_of_pipe[2], saved = dup(STDOUT_FILENO);
+	char printed[64] = "";
+	unsigned back[2];
+	CUdeviceptr data;
+	CUfunction function;
+	CUmodule module;
+
+	enter(0);
+	OK(cuMemAlloc(&data, 64));
+	OK(cuModuleLoadData(&module, body));
+	OK(cuModuleGetFunction(&function, module, "k"));
+	void *parameters[] = {&data};
+	CHECK(pipe(ends_of_pipe) == 0);
+	fflush(stdout);
+	dup2(ends_of_pipe[1], STDOUT_FILENO);
+	OK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+	OK(cuCtxSynchronize());
+	dup2(saved, STDOUT_FILENO);
+	close(ends_of_pipe[1]);
+	CHECK(read(ends_of_pipe[0], printed, sizeof(printed) - 1) > 0);
+	CHECK(strcmp(printed, "-7   1.5% 123456789abc %") == 0);
+	OK(cuMemcpyDtoH(back, data, 8));
+	CHECK(back[0] == strlen(printed) && back[1] == 5);
+	close(ends_of_pipe[0]);
+	close(saved);
+	ends(CUDA_ERROR_ASSERT,
+	     OUTSIDE
+	     ".visible .entry k(.param .u64 p)\n{\n.param .b64 a; .param .b64 b; .param .b32 c; .param .b64 d; .param .b64 e;\n"
+	     "st.param.b64 [a], text; call __assertfail, (a, b, c, d, e);\nret;\n}\n",
+	     1);
+	leave(0);
+}
+
 /* The last test, so that a leak checker finds nothing. */
 static void done(void)
 {
@@ -129,4 +181,4 @@ static void done(void)
 	CHECK(grown == NULL);
 }
 
-MAIN(T(malformed), T(deep), T(harmful), T(done))
+MAIN(T(malformed), T(deep), T(harmful), T(outside), T(done))
