@@ -24,6 +24,7 @@ enum ptx_status {
 	PTX_FAULT_TRAP,    /* trap: CUDA_ERROR_LAUNCH_FAILED */
 	PTX_FAULT_BARRIER, /* threads of a block wait at barriers that the others never reach */
 	PTX_FAULT_LIMIT,   /* instruction limit: CUDA_ERROR_LAUNCH_TIMEOUT */
+	PTX_FAULT_ASSERT,  /* a failed assert() of the kernel: CUDA_ERROR_ASSERT */
 	PTX_BAD_LAUNCH,    /* shape beyond limits: CUDA_ERROR_INVALID_VALUE */
 };
 

@@ -94,6 +94,8 @@ CUresult sg_status_of(enum ptx_status status)
 		return CUDA_ERROR_MISALIGNED_ADDRESS;
 	case PTX_FAULT_LIMIT:
 		return CUDA_ERROR_LAUNCH_TIMEOUT;
+	case PTX_FAULT_ASSERT:
+		return CUDA_ERROR_ASSERT;
 	case PTX_BAD_LAUNCH:
 		return CUDA_ERROR_INVALID_VALUE;
 	case PTX_FAULT_TRAP:

@@ -68,6 +68,11 @@ static bool decode_float(struct statement *statement, enum float_op op, enum ptx
 	if (round >= 0 && (approximate || !rounds || (is_half(type) && round)))
 		return ptx_bad(statement, "a rounding does not apply");
 	take_flags(statement, &insn);
+	if ((op == FLOAT_MIN || op == FLOAT_MAX) && type != TY_F64 && ptx_modifier(statement, "xorsign")) {
+		if (!ptx_modifier(statement, "abs"))
+			return ptx_bad(statement, ".xorsign goes with .abs");
+		insn.flags |= FLAG_XORSIGN;
+	}
 	if (type == TY_F64 && insn.flags & FLAG_FTZ && !approximate)
 		return ptx_bad(statement, ".ftz does not apply to f64");
 	if (insn.flags & FLAG_SAT && !rounds)
@@ -77,7 +82,9 @@ static bool decode_float(struct statement *statement, enum float_op op, enum ptx
 	insn.round = round > 0 ? (int8_t)round : 0;
 	insn.type = type;
 	insn.op = op;
-	insn.run = is_half(type) ? ptx_step_half(op, type) : ptx_step_float(op, type, !insn.flags && !insn.round);
+	insn.run = is_half(type)                    ? ptx_step_half(op, type)
+	           : insn.flags & FLAG_XORSIGN ? ptx_step_xorsign(op)
+	                                       : ptx_step_float(op, type, !insn.flags && !insn.round);
 	return take_operands(statement, &insn, type, type, sources) && ptx_put(statement, insn);
 }
 
@@ -161,6 +168,17 @@ static bool decode_carry(struct statement *statement, enum int_op op, unsigned s
 	return ptx_put(statement, insn);
 }
 
+/* .u16x2 and .s16x2, of which only add, min and max exist. */
+static bool decode_int_pair(struct statement *statement, enum int_op op, bool is_signed)
+{
+	struct insn insn = INSN_INIT;
+
+	if (is_signed && op != INT_ADD && ptx_modifier(statement, "relu"))
+		insn.flags |= FLAG_RELU;
+	insn.run = ptx_step_int_pair(op, is_signed);
+	return take_operands(statement, &insn, TY_B32, TY_B32, 2) && ptx_put(statement, insn);
+}
+
 static bool decode_arithmetic(struct statement *statement, int which)
 {
 	struct insn insn = INSN_INIT;
@@ -173,6 +191,9 @@ static bool decode_arithmetic(struct statement *statement, int which)
 		                    : which == AR_SUB ? INT_SUB_CC
 		                                      : INT_MAD_LO_CC,
 		                    shapes[which].sources, false, true);
+	bool pair = ptx_modifier(statement, "u16x2"), signed_pair = ptx_modifier(statement, "s16x2");
+	if (pair || signed_pair)
+		return decode_int_pair(statement, op, signed_pair);
 	enum ptx_type type = ptx_modifier_type(statement);
 	if (ptx_type_is_float(type))
 		return shapes[which].real == FLOAT_COUNT
@@ -182,8 +203,11 @@ static bool decode_arithmetic(struct statement *statement, int which)
 		return ptx_unsupported(statement, NULL);
 	if (!take_part(statement, &op, &wide))
 		return false;
-	if ((op == INT_ADD || op == INT_SUB) && ptx_modifier(statement, "sat"))
-		op = op == INT_ADD ? INT_ADD_SAT : INT_SUB_SAT;
+	if ((op == INT_ADD || op == INT_SUB || op == INT_MAD_HI || op == INT_MAD24_HI) && ptx_modifier(statement, "sat"))
+		op = op == INT_ADD      ? INT_ADD_SAT
+		     : op == INT_SUB    ? INT_SUB_SAT
+		     : op == INT_MAD_HI ? INT_MAD_HI_SAT
+		                        : INT_MAD24_HI_SAT;
 	enum ptx_type to = wide ? doubled(type) : type;
 	if (to == TY_NONE)
 		return ptx_unsupported(statement, NULL);
@@ -256,11 +280,17 @@ static bool decode_compare(struct statement *statement, int set)
 	type = ptx_modifier_type(statement);
 	if (unsigned_words)
 		type = as_unsigned(type);
-	bool half = type == TY_F16 || type == TY_BF16;
-	bool settable = to == TY_U32 || to == TY_S32 || to == TY_F32 ||
+	bool half = type == TY_F16 || type == TY_BF16, pair = type == TY_F16X2 || type == TY_BF16X2;
+	bool settable = pair ? to == type || to == TY_U32 || to == TY_S32
+	                     : to == TY_U32 || to == TY_S32 || to == TY_F32 ||
 	                (half && (to == type || to == TY_U16 || to == TY_S16));
 	if (type == TY_NONE || (set && !settable))
 		return ptx_unsupported(statement, NULL);
+	/* Of pairs, setp has two results always: it would be a mistake to drop one. */
+	if (pair && !set && !statement->has_second)
+		return ptx_bad(statement, "two predicates are due");
+	insn.op = op;
+	insn.type = type;
 	insn.type2 = to;
 	insn.run = ptx_step_compare(op, type, set);
 	unsigned sources = insn.width == JOIN_NONE ? 2 : 3;
@@ -286,6 +316,15 @@ static bool decode_convert_pair(struct statement *statement, struct insn insn, e
 	       ptx_put(statement, insn);
 }
 
+/* cvt.rna.tf32.f32 d, a: d has 32 bits. */
+static bool decode_convert_tf32(struct statement *statement, struct insn insn)
+{
+	if (!ptx_modifier(statement, "rna") || insn.flags || ptx_modifier_type(statement) != TY_F32)
+		return ptx_unsupported(statement, NULL);
+	insn.run = ptx_step_convert_tf32();
+	return take_operands(statement, &insn, TY_B32, TY_F32, 1) && ptx_put(statement, insn);
+}
+
 static bool decode_convert(struct statement *statement, int unused)
 {
 	static const char *const integral[] = {"rni", "rzi", "rmi", "rpi"};
@@ -297,6 +336,8 @@ static bool decode_convert(struct statement *statement, int unused)
 		if (ptx_modifier(statement, integral[n]))
 			whole = n;
 	take_flags(statement, &insn);
+	if (ptx_modifier(statement, "tf32"))
+		return decode_convert_tf32(statement, insn);
 	enum ptx_type to = ptx_modifier_type(statement), from = ptx_modifier_type(statement);
 	if (to == TY_NONE || from == TY_NONE || insn.flags & FLAG_NAN)
 		return ptx_unsupported(statement, NULL);

@@ -218,6 +218,35 @@ static bool decode_dot(struct statement *statement, int op)
 	return take_uniform(statement, &insn, TY_B32, 3) && ptx_put(statement, insn);
 }
 
+/* vadd4.u32.s32.u32{.sat,.add} d, a, b, c: all parts, in their places. vset4.u32.u32.lt has no type of the result. */
+static bool decode_video(struct statement *statement, int what)
+{
+	static const char *const comparisons[] = {"eq", "ne", "lt", "le", "gt", "ge"};
+	struct insn insn = INSN_INIT;
+	enum ptx_type types[3] = {TY_U32, TY_NONE, TY_NONE};
+
+	for (unsigned n = (what & 15) == VIDEO_SET; n < 3; n++) {
+		types[n] = ptx_modifier_type(statement);
+		if (types[n] != TY_U32 && types[n] != TY_S32)
+			return ptx_unsupported(statement, NULL);
+	}
+	if (ptx_modifier(statement, "sat"))
+		insn.flags |= FLAG_SAT;
+	insn.count = ptx_modifier(statement, "add");
+	if ((what & 15) == VIDEO_SET) {
+		while (insn.imm < 6 && !ptx_modifier(statement, comparisons[insn.imm]))
+			insn.imm++;
+		if (insn.imm == 6 || insn.flags)
+			return ptx_bad(statement, "a comparison is due");
+	}
+	insn.op = what & 15;
+	insn.width = (uint8_t)(what >> 4);
+	insn.flags |= (types[0] == TY_S32 ? FLAG_HIGH : 0) | (types[1] == TY_S32 ? FLAG_SIGNED : 0) |
+	              (types[2] == TY_U32 ? FLAG_UNSIGNED_SECOND : 0);
+	insn.run = ptx_step_video();
+	return take_uniform(statement, &insn, TY_B32, 3) && ptx_put(statement, insn);
+}
+
 static bool decode_mask(struct statement *statement, int op)
 {
 	struct insn insn = INSN_INIT;
@@ -332,6 +361,18 @@ const struct rule ptx_rules_bits[] = {
 	{"bmsk", decode_mask, BIT_BMSK},
 	{"szext", decode_mask, BIT_SZEXT},
 	{"fns", decode_mask, BIT_FNS},
+	{"vadd4", decode_video, VIDEO_ADD | 8 << 4},
+	{"vadd2", decode_video, VIDEO_ADD | 16 << 4},
+	{"vsub4", decode_video, VIDEO_SUB | 8 << 4},
+	{"vsub2", decode_video, VIDEO_SUB | 16 << 4},
+	{"vabsdiff4", decode_video, VIDEO_ABSDIFF | 8 << 4},
+	{"vabsdiff2", decode_video, VIDEO_ABSDIFF | 16 << 4},
+	{"vmin4", decode_video, VIDEO_MIN | 8 << 4},
+	{"vmin2", decode_video, VIDEO_MIN | 16 << 4},
+	{"vmax4", decode_video, VIDEO_MAX | 8 << 4},
+	{"vmax2", decode_video, VIDEO_MAX | 16 << 4},
+	{"vset4", decode_video, VIDEO_SET | 8 << 4},
+	{"vset2", decode_video, VIDEO_SET | 16 << 4},
 	{"copysign", decode_copysign, 0},
 	{"testp", decode_testp, 0},
 	{"cvta", decode_cvta, 0},

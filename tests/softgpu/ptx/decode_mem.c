@@ -250,6 +250,9 @@ const struct rule ptx_rules_memory[] = {
 	{"prefetch", decode_hint, 0},
 	{"prefetchu", decode_hint, 0},
 	{"applypriority", decode_hint, 0},
+	{"discard", decode_hint, 0},
+	{"griddepcontrol", decode_hint, 0}, /* launches here wait for those before them anyway */
+	{"pmevent", decode_hint, 0},
 	{"membar", decode_fence, 0},
 	{"fence", decode_fence, 0},
 	{"createpolicy", decode_policy, 0},

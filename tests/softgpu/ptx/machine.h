@@ -92,6 +92,12 @@ static inline uint64_t *slot(const struct warp *warp, uint32_t operand)
 	return warp->banks[operand >> 30] + (size_t)(operand & 0x3fffffff) * WARP_LANES;
 }
 
+/* A byte of a lane's local memory; of its frames' together. */
+static inline uint8_t *ptx_local_of(const struct warp *warp, unsigned lane, uint64_t at)
+{
+	return warp->block->local + (warp->index * WARP_LANES + lane) * warp->block->local_bytes + at;
+}
+
 /* Records a fault of the instruction that runs. Always STEP_FAULT. */
 enum step ptx_fault(struct warp *warp, const struct insn *insn, unsigned lane, enum ptx_status status, uint64_t address,
                     const char *format, ...) __attribute__((format(printf, 6, 7)));
@@ -103,6 +109,11 @@ static inline void settle(struct warp *warp, uint32_t lanes, uint32_t pc)
 		warp->lane_pc[__builtin_ctz(lanes)] = pc;
 }
 
+/*
+ * Of an instruction for a member mask, m: true when all its live members are here. Else the lanes wait at the instruction, and those that its
+ * guard excludes go on behind it. m is NO_OPERAND for the forms without .sync, which take whoever runs.
+ */
+bool ptx_gathered(struct warp *warp, const struct insn *insn, uint32_t mask);
 /* Lanes end: they leave their frames and no longer count at barriers. */
 void ptx_warp_exit(struct warp *warp, uint32_t lanes);
 struct frame *ptx_frame_enter(struct warp *warp, const struct insn *call, uint32_t lanes, uint32_t return_pc);

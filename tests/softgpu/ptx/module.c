@@ -128,6 +128,8 @@ static bool finish(struct loader *loader)
 
 	for (struct ptx_function *function = module->functions; function; function = function->next) {
 		if (!function->defined && function->called)
+			function->outside = ptx_step_outside(function);
+		if (!function->defined && function->called && !function->outside)
 			return ptx_text_fail_at(text_of(loader), function->line, PTX_UNSUPPORTED,
 			                        "a call of '%.64s', which has no body", function->name);
 		count += function->entry && function->defined;

@@ -15,6 +15,8 @@ struct reach {
  */
 enum step ptx_reach(struct warp *warp, const struct insn *insn, uint32_t mask, size_t bytes, bool write,
                     struct reach *reach);
+/* Bytes at a generic address of a lane, for reading; NULL when they are not live. */
+const uint8_t *ptx_reach_read(const struct warp *warp, unsigned lane, uint64_t address, size_t bytes);
 /* Tells memory->wrote of a store that happened. */
 void ptx_reach_wrote(struct warp *warp, const struct reach *reach, size_t bytes);
 

@@ -1,4 +1,6 @@
 /* Comparisons: setp into predicates, set into a register. */
+#include <math.h>
+
 #include "tests/softgpu/ptx/machine.h"
 #include "tests/softgpu/ptx/steps.h"
 
@@ -110,6 +112,87 @@ FLOATS(f64)
 FLOATS(f16)
 FLOATS(bf16)
 
+/* Comparisons of one half, for the pairs: unlike the others, by a switch. */
+static bool holds(enum cmp_op op, double x, double y)
+{
+	bool unordered = x != x || y != y;
+
+	switch (op) {
+	case CMP_EQ:
+		return x == y;
+	case CMP_NE:
+		return x < y || x > y;
+	case CMP_LT:
+		return x < y;
+	case CMP_LE:
+		return x <= y;
+	case CMP_GT:
+		return x > y;
+	case CMP_GE:
+		return x >= y;
+	case CMP_EQU:
+		return unordered || x == y;
+	case CMP_NEU:
+		return x != y;
+	case CMP_LTU:
+		return unordered || x < y;
+	case CMP_LEU:
+		return unordered || x <= y;
+	case CMP_GTU:
+		return unordered || x > y;
+	case CMP_GEU:
+		return unordered || x >= y;
+	case CMP_NUM:
+		return !unordered;
+	default:
+		return unordered;
+	}
+}
+
+static double half_of_pair(uint64_t pair, unsigned which, const struct insn *insn)
+{
+	bool brain = insn->type == TY_BF16X2;
+	double value = ptx_half_value((uint16_t)(pair >> 16 * which), brain);
+
+	return insn->flags & FLAG_FTZ && fabs(value) < (brain ? 0x1p-126 : 0x1p-14) ? 0 : value;
+}
+
+STEP(setp_pair)
+{
+	uint64_t *d = slot(warp, insn->d), *e = insn->e == NO_OPERAND ? NULL : slot(warp, insn->e);
+	const uint64_t *a = slot(warp, insn->a), *b = slot(warp, insn->b), *c = slot(warp, insn->c);
+
+	for (uint32_t rest = mask; rest; rest &= rest - 1) {
+		unsigned i = (unsigned)__builtin_ctz(rest);
+		bool low = holds(insn->op, half_of_pair(a[i], 0, insn), half_of_pair(b[i], 0, insn));
+		bool high = holds(insn->op, half_of_pair(a[i], 1, insn), half_of_pair(b[i], 1, insn));
+		uint64_t with = c[i];
+
+		d[i] = join(insn, low, with);
+		if (e)
+			e[i] = join(insn, high, with);
+	}
+	return STEP_NEXT;
+}
+
+/* Into a pair of halves: one or zero; into an integer: two masks. */
+STEP(set_pair)
+{
+	uint64_t *d = slot(warp, insn->d);
+	const uint64_t *a = slot(warp, insn->a), *b = slot(warp, insn->b), *c = slot(warp, insn->c);
+	uint64_t yes = insn->type2 == TY_F16X2 ? 0x3c00 : insn->type2 == TY_BF16X2 ? 0x3f80 : 0xffff;
+
+	for (uint32_t rest = mask; rest; rest &= rest - 1) {
+		unsigned i = (unsigned)__builtin_ctz(rest);
+		bool low = holds(insn->op, half_of_pair(a[i], 0, insn), half_of_pair(b[i], 0, insn));
+		bool high = holds(insn->op, half_of_pair(a[i], 1, insn), half_of_pair(b[i], 1, insn));
+		uint64_t with = c[i];
+
+		d[i] = (join(insn, low, with) ? yes : 0) | (join(insn, high, with) ? yes << 16 : 0);
+	}
+	return STEP_NEXT;
+}
+
 #define PAIR_OF(name, T)                                                                                               \
 	{                                                                                                              \
 		setp_##name##_##T, set_##name##_##T                                                                    \
@@ -136,5 +219,7 @@ step_fn ptx_step_compare(enum cmp_op op, enum ptx_type type, bool set)
 		[CMP_NUM] = {REALS(num)},           [CMP_NAN] = {REALS(nan)},
 	};
 
+	if (type == TY_F16X2 || type == TY_BF16X2)
+		return set ? set_pair : setp_pair;
 	return steps[op][type][set];
 }

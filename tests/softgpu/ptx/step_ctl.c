@@ -34,17 +34,14 @@ STEP(table)
 	return STEP_TURN;
 }
 
-static uint8_t *local_of(const struct warp *warp, unsigned lane, uint64_t at)
-{
-	return warp->block->local + (warp->index * WARP_LANES + lane) * warp->block->local_bytes + at;
-}
-
 STEP(call)
 {
 	const struct call_site *site = insn->extra;
 	const struct ptx_function *callee = site->callee;
 	uint64_t base = warp->frame->local_base, top = base + ((warp->frame->function->local_bytes + 15) & ~UINT64_C(15));
 
+	if (callee->outside)
+		return callee->outside(warp, insn, mask);
 	if (warp->frame->depth + 1 >= CALL_DEPTH_LIMIT)
 		return ptx_fault(warp, insn, (unsigned)__builtin_ctz(mask), PTX_FAULT_LIMIT, 0,
 		                 "more than %u calls deep", CALL_DEPTH_LIMIT);
@@ -58,9 +55,9 @@ STEP(call)
 		for (unsigned n = 0; n < site->in_count; n++) {
 			const struct call_actual *actual = &site->in[n];
 			const void *from = actual->slot == NO_OPERAND
-			                           ? (const void *)local_of(warp, lane, base + actual->from)
+			                           ? (const void *)ptx_local_of(warp, lane, base + actual->from)
 			                           : (const void *)&slot(warp, actual->slot)[lane];
-			memcpy(local_of(warp, lane, top + actual->to), from, actual->bytes);
+			memcpy(ptx_local_of(warp, lane, top + actual->to), from, actual->bytes);
 		}
 	}
 	settle(warp, warp->group & ~mask, warp->pc);
@@ -90,10 +87,10 @@ STEP(leave)
 
 		for (unsigned n = 0; n < site->out_count; n++) {
 			const struct call_actual *actual = &site->out[n];
-			const uint8_t *from = local_of(warp, lane, frame->local_base + actual->to);
+			const uint8_t *from = ptx_local_of(warp, lane, frame->local_base + actual->to);
 
 			if (actual->slot == NO_OPERAND) {
-				memcpy(local_of(warp, lane, frame->parent->local_base + actual->from), from,
+				memcpy(ptx_local_of(warp, lane, frame->parent->local_base + actual->from), from,
 				       actual->bytes);
 			} else {
 				uint64_t *to = frame->parent->registers + (size_t)actual->slot * WARP_LANES + lane;

@@ -233,6 +233,22 @@ STEP(pair)
 	return STEP_NEXT;
 }
 
+/* Ten bits of fraction; a carry goes into the exponent. */
+STEP(tf32)
+{
+	uint64_t *d = slot(warp, insn->d);
+	const uint64_t *a = slot(warp, insn->a);
+
+	LANES(mask, uint32_t x = (uint32_t)a[i]; bool special = (x & 0x7f800000u) == 0x7f800000u;
+	      d[i] = !special ? (x + 0x1000u) & 0xffffe000u : x & 0x7fffffu ? 0x7fffffffu : x;);
+	return STEP_NEXT;
+}
+
+step_fn ptx_step_convert_tf32(void)
+{
+	return tf32;
+}
+
 step_fn ptx_step_convert_pair(void)
 {
 	return pair;

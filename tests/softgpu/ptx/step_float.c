@@ -154,6 +154,29 @@ BOTH(ex2, f32, exp2f(x))
 BOTH(lg2, f32, log2f(x))
 BOTH(tanh, f32, tanhf(x))
 
+/* .xorsign.abs: of the magnitudes, with the sign that the product would have. There is none for f64. */
+#define XORSIGN(name, choose)                                                                                          \
+	STEP(name##_xorsign_f32)                                                                                       \
+	{                                                                                                              \
+		uint64_t *d = slot(warp, insn->d);                                                                     \
+		const uint64_t *a = slot(warp, insn->a), *b = slot(warp, insn->b);                                     \
+		LANES(mask, float x = fabsf(bits_f32(a[i])); float y = fabsf(bits_f32(b[i]));                          \
+		      if (insn->flags & FLAG_FTZ) {                                                                    \
+			      x = flush_f32(x);                                                                        \
+			      y = flush_f32(y);                                                                        \
+		      } uint64_t bits = keep_f32(choose(x, y, nan_flag));                                              \
+		      d[i] = bits == NAN_F32 ? bits : bits | ((a[i] ^ b[i]) & 0x80000000u););                          \
+		return STEP_NEXT;                                                                                      \
+	}
+
+XORSIGN(min, least_f32)
+XORSIGN(max, most_f32)
+
+step_fn ptx_step_xorsign(enum float_op op)
+{
+	return op == FLOAT_MIN ? min_xorsign_f32 : max_xorsign_f32;
+}
+
 /* abs and neg only touch the sign, of NaN too. */
 #define SIGN(name, T, expression)                                                                                      \
 	STEP(name##_##T)                                                                                               \

@@ -131,7 +131,14 @@ static uint16_t half(const struct insn *insn, uint16_t a, uint16_t b, uint16_t c
 		y = flushed(y, brain);
 		z = flushed(z, brain);
 	}
+	bool xorsign = insn->flags & FLAG_XORSIGN;
+	if (xorsign) {
+		x = fabs(x);
+		y = fabs(y);
+	}
 	double value = apply(op, x, y, z, insn->flags & FLAG_NAN);
+	if (xorsign && (a ^ b) & 0x8000)
+		value = -value;
 	if (insn->flags & FLAG_SAT)
 		value = value > 0 ? fmin(value, 1) : 0;
 	if (insn->flags & FLAG_RELU && value == value)

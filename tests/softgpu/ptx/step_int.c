@@ -134,6 +134,8 @@ MUL24(u32)
 MUL24(s32)
 OP2(add_sat, s32, clamp32((s64)x + y))
 OP2(sub_sat, s32, clamp32((s64)x - y))
+OP3(mad_hi_sat, s32, clamp32((s64)(s32)HIGH(s32, x, y) + z))
+OP3(mad24_hi_sat, s32, clamp32((s64)(s32)(PRODUCT24_s32(x, y) >> 16) + z))
 
 /*
  * Extended precision: the carry goes from one instruction to the next through a slot of its own. A subtraction adds
@@ -184,6 +186,39 @@ STEP(mad_hi_cc_s64)
 	return STEP_NEXT;
 }
 
+/* Pairs of 16 bits. .relu is for signed ones. */
+#define PACKED(name, T, expression)                                                                                    \
+	STEP(name##_pair_##T)                                                                                          \
+	{                                                                                                              \
+		uint64_t *d = slot(warp, insn->d);                                                                     \
+		const uint64_t *a = slot(warp, insn->a), *b = slot(warp, insn->b);                                     \
+		bool relu = insn->flags & FLAG_RELU;                                                                   \
+		for (uint32_t rest = mask; rest; rest &= rest - 1) {                                                   \
+			unsigned i = (unsigned)__builtin_ctz(rest);                                                    \
+			u64 both = 0;                                                                                  \
+			for (unsigned shift = 0; shift < 32; shift += 16) {                                            \
+				T x = (T)(a[i] >> shift), y = (T)(b[i] >> shift), value = (T)(expression);             \
+				both |= (u64)(u16)(relu && (s16)value < 0 ? 0 : value) << shift;                       \
+			}                                                                                              \
+			d[i] = both;                                                                                   \
+		}                                                                                                      \
+		return STEP_NEXT;                                                                                      \
+	}
+
+PACKED(add, u16, x + y)
+PACKED(min, u16, x < y ? x : y)
+PACKED(max, u16, x > y ? x : y)
+PACKED(min, s16, x < y ? x : y)
+PACKED(max, s16, x > y ? x : y)
+
+step_fn ptx_step_int_pair(enum int_op op, bool is_signed)
+{
+	return op == INT_ADD   ? add_pair_u16
+	       : op == INT_MIN ? (is_signed ? min_pair_s16 : min_pair_u16)
+	       : op == INT_MAX ? (is_signed ? max_pair_s16 : max_pair_u16)
+	                       : NULL;
+}
+
 #define ROW(OP, name)                                                                                                  \
 	[OP] = {[TY_U16] = name##_u16, [TY_S16] = name##_s16, [TY_U32] = name##_u32,                                   \
 	        [TY_S32] = name##_s32, [TY_U64] = name##_u64, [TY_S64] = name##_s64}
@@ -219,6 +254,8 @@ step_fn ptx_step_int(enum int_op op, enum ptx_type type)
 		ROW_24(INT_MAD24_HI, mad24_hi),
 		[INT_ADD_SAT] = {[TY_S32] = add_sat_s32},
 		[INT_SUB_SAT] = {[TY_S32] = sub_sat_s32},
+		[INT_MAD_HI_SAT] = {[TY_S32] = mad_hi_sat_s32},
+		[INT_MAD24_HI_SAT] = {[TY_S32] = mad24_hi_sat_s32},
 		ROW_CARRY(INT_ADD_CC, add_cc),
 		ROW_CARRY(INT_SUB_CC, sub_cc),
 		ROW_CARRY(INT_MAD_LO_CC, mad_lo_cc),

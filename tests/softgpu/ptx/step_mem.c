@@ -23,6 +23,16 @@ static uint8_t *reach_in_window(const struct warp *warp, unsigned lane, uint64_t
 	return NULL;
 }
 
+const uint8_t *ptx_reach_read(const struct warp *warp, unsigned lane, uint64_t address, size_t bytes)
+{
+	const struct ptx_memory *memory = warp->block->memory;
+	const uint8_t *window = reach_in_window(warp, lane, address, bytes);
+
+	if (!window && memory->check(memory->data, address, bytes, false))
+		window = (const uint8_t *)(uintptr_t)address;
+	return window;
+}
+
 static enum step misaligned(struct warp *warp, const struct insn *insn, unsigned lane, uint64_t address, size_t bytes)
 {
 	return ptx_fault(warp, insn, lane, PTX_FAULT_ALIGN, address, "address 0x%llx is not a multiple of %zu",

@@ -5,11 +5,7 @@
 #include "tests/softgpu/ptx/machine.h"
 #include "tests/softgpu/ptx/steps.h"
 
-/*
- * True when all live members are here. Else the lanes wait at the instruction, and those that its guard excludes go
- * on behind it. m is NO_OPERAND for the forms without .sync, which take whoever runs.
- */
-static bool gathered(struct warp *warp, const struct insn *insn, uint32_t mask)
+bool ptx_gathered(struct warp *warp, const struct insn *insn, uint32_t mask)
 {
 	if (insn->m == NO_OPERAND)
 		return true;
@@ -30,7 +26,7 @@ static bool gathered(struct warp *warp, const struct insn *insn, uint32_t mask)
 
 #define GATHER()                                                                                                       \
 	do {                                                                                                           \
-		if (!gathered(warp, insn, mask))                                                                       \
+		if (!ptx_gathered(warp, insn, mask))                                                                   \
 			return STEP_TURN;                                                                              \
 	} while (0)
 

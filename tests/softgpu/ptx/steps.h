@@ -31,6 +31,8 @@ enum int_op {
 	INT_MAX,
 	INT_ADD_SAT,
 	INT_SUB_SAT,
+	INT_MAD_HI_SAT,
+	INT_MAD24_HI_SAT,
 	INT_ADD_CC,
 	INT_SUB_CC,
 	INT_MAD_LO_CC,
@@ -38,6 +40,8 @@ enum int_op {
 	INT_COUNT,
 };
 step_fn ptx_step_int(enum int_op op, enum ptx_type type);
+/* add, min and max of two 16-bit integers in one register; FLAG_RELU. */
+step_fn ptx_step_int_pair(enum int_op op, bool is_signed);
 
 /* d <- a, b, c, m; typed by width, and by sign for SHR, BFE and BFIND */
 enum bit_op {
@@ -105,6 +109,8 @@ enum float_op {
 	FLOAT_COUNT,
 };
 step_fn ptx_step_float(enum float_op op, enum ptx_type type, bool plain);
+/* min and max of f32 with .xorsign.abs. */
+step_fn ptx_step_xorsign(enum float_op op);
 /* f16, bf16 and their pairs. */
 step_fn ptx_step_half(enum float_op op, enum ptx_type type);
 
@@ -125,14 +131,23 @@ enum cmp_op {
 	CMP_NAN,
 	CMP_COUNT,
 };
+/* op of the SIMD video instructions; imm: enum cmp_op of VIDEO_SET. */
+enum video_op { VIDEO_ADD, VIDEO_SUB, VIDEO_ABSDIFF, VIDEO_MIN, VIDEO_MAX, VIDEO_SET };
+step_fn ptx_step_video(void);
+
 enum cmp_join { JOIN_NONE, JOIN_AND, JOIN_OR, JOIN_XOR };
-/* a, b, and c joined as insn->width says. setp: d, and e or NO_OPERAND. set: d, as type2. */
+/*
+ * a, b, and c joined as insn->width says. setp: d, and e or NO_OPERAND. set: d, as type2. Of pairs, setp writes the lower half's to d and the
+ * upper's to e.
+ */
 step_fn ptx_step_compare(enum cmp_op op, enum ptx_type type, bool set);
 
 /* type2 is the source's, type the destination's, width the destination register's bytes. */
 step_fn ptx_step_convert(enum ptx_type to, enum ptx_type from, bool plain);
-/* Two f32 into a pair; one f32 into one half. */
+/* Two f32 into a pair. */
 step_fn ptx_step_convert_pair(void);
+/* f32 to tf32, ties away from zero. */
+step_fn ptx_step_convert_tf32(void);
 
 /* Value of a half, exactly; and the nearest half by the rounding of insn->round. */
 double ptx_half_value(uint16_t bits, bool brain);
@@ -178,6 +193,17 @@ enum warp_op {
 	WARP_COUNT,
 };
 step_fn ptx_step_warp(enum warp_op op);
+
+/* What a call does of a function that the driver provides; NULL when it provides none of that name and shape. */
+step_fn ptx_step_outside(const struct ptx_function *function);
+
+enum matrix_op { MATRIX_LOAD, MATRIX_MULTIPLY };
+/* insn->extra of a product. */
+struct mma_operands {
+	uint32_t d[4], a[4], b[2], c[4];
+	unsigned a_count, b_count;
+};
+step_fn ptx_step_matrix(enum matrix_op op);
 
 enum control_op {
 	CONTROL_BRANCH, /* target */

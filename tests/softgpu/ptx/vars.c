@@ -150,7 +150,11 @@ bool ptx_declaration_read(struct loader *loader, struct declaration *ret_declara
 				return ptx_text_fail(text, PTX_INVALID, "the alignment is not a power of two up to 2^20");
 			declaration.align = align;
 		} else if (slice_is(word, "attribute")) {
-			return ptx_text_fail(text, PTX_UNSUPPORTED, ".attribute");
+			/* Device addresses are host addresses, so managed memory is like any other. */
+			if (!ptx_text_need(text, '(') || !slice_is(ptx_take_dot(loader), "managed"))
+				return ptx_text_fail(text, PTX_UNSUPPORTED, "an .attribute other than .managed");
+			if (!ptx_text_need(text, ')'))
+				return false;
 		} else if (slice_is(word, "v2") || slice_is(word, "v4") || slice_is(word, "v8")) {
 			vector = (unsigned)(word.at[1] - '0');
 		} else if (slice_is(word, "ptr") || slice_is(word, "global") || slice_is(word, "const") ||

@@ -53,7 +53,7 @@ static void try_text(const char *text, size_t bytes)
 		status = ptx_run(function, &launch, &fault);
 		cr_assert(status == PTX_OK || status == PTX_FAULT_ADDRESS || status == PTX_FAULT_ALIGN ||
 		                  status == PTX_FAULT_TRAP || status == PTX_FAULT_BARRIER ||
-		                  status == PTX_FAULT_LIMIT || status == PTX_BAD_LAUNCH,
+		                  status == PTX_FAULT_LIMIT || status == PTX_FAULT_ASSERT || status == PTX_BAD_LAUNCH,
 		          "%d", status);
 		cr_assert_eq(status, status == PTX_OK ? PTX_OK : fault.status);
 	}

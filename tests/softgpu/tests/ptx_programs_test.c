@@ -215,3 +215,58 @@ Test(ptx_programs, triton_like, .timeout = 30)
 	cr_assert_eq(RIG_RUN(&rig, "axpy_relu", 2, 64, 0, x, y, scale_bits, 1000), PTX_BAD_LAUNCH);
 	rig_destroy(&rig);
 }
+
+/*
+ * A matrix of 16 by 16 and one of 16 by 8, row by row in shared memory, through ldmatrix (the second transposed) and one mma; lane l writes its
+ * four elements of the product where the ISA says they belong.
+ */
+static const char matrices[] =
+	".version 8.0\n.target sm_90\n.address_size 64\n"
+	".visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
+	".shared .align 16 .b8 room[768];\n.reg .b32 %r<16>; .reg .f32 %f<8>; .reg .b64 %rd<8>; .reg .b32 %a<4>; .reg .b32 %b<2>;\n"
+	"ld.param.u64 %rd1, [in]; ld.param.u64 %rd2, [out]; mov.u32 %r1, %tid.x; mov.u32 %r2, room;\n"
+	"mul.wide.u32 %rd3, %r1, 24; add.u64 %rd3, %rd1, %rd3; mad.lo.u32 %r3, %r1, 24, %r2;\n"
+	"ld.global.u64 %rd4, [%rd3]; st.shared.u64 [%r3], %rd4; ld.global.u64 %rd4, [%rd3+8]; st.shared.u64 [%r3+8], %rd4;\n"
+	"ld.global.u64 %rd4, [%rd3+16]; st.shared.u64 [%r3+16], %rd4; bar.sync 0;\n"
+	/* A's four: rows l % 16, columns 8 (l / 16). B's two: rows l % 16. */
+	"and.b32 %r4, %r1, 15; shr.u32 %r5, %r1, 4; mad.lo.u32 %r6, %r4, 32, %r2; mad.lo.u32 %r6, %r5, 16, %r6;\n"
+	"ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%a0, %a1, %a2, %a3}, [%r6];\n"
+	"mad.lo.u32 %r7, %r4, 16, %r2; ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%b0, %b1}, [%r7+512];\n"
+	"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0, %f1, %f2, %f3}, {%a0, %a1, %a2, %a3}, {%b0, %b1}, {0f3F800000, 0f3F800000, 0f3F800000, 0f3F800000};\n"
+	"shr.u32 %r8, %r1, 2; and.b32 %r9, %r1, 3; mul.wide.u32 %rd5, %r8, 32; add.u64 %rd5, %rd5, %rd2; mul.wide.u32 %rd6, %r9, 8; add.u64 %rd5, %rd5, %rd6;\n"
+	"st.global.v2.f32 [%rd5], {%f0, %f1}; st.global.v2.f32 [%rd5+256], {%f2, %f3};\nret;\n}\n";
+
+/* Small integers as f16. */
+static uint16_t small_half(unsigned n)
+{
+	return (const uint16_t[]){0, 0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700}[n];
+}
+
+Test(ptx_programs, matrix_product, .timeout = 20)
+{
+	unsigned a[16][16], b[16][8];
+	struct rig rig;
+
+	rig_create(&rig);
+	cr_assert_eq(rig_load(&rig, matrices), PTX_OK, "%s", rig.log);
+	uint64_t in = rig_alloc(&rig, 768), out = rig_alloc(&rig, 512);
+	uint16_t *halves = RIG_AT(uint16_t, in);
+	for (unsigned n = 0; n < 16; n++) {
+		for (unsigned k = 0; k < 16; k++)
+			*halves++ = small_half(a[n][k] = (n * 5 + k * 3 + n * k) % 8);
+	}
+	for (unsigned k = 0; k < 16; k++) {
+		for (unsigned n = 0; n < 8; n++)
+			*halves++ = small_half(b[k][n] = (k * 7 + n + k * n) % 8);
+	}
+	cr_assert_eq(RIG_RUN(&rig, "k", 1, 32, 0, in, out), PTX_OK, "%s", rig.fault.message);
+	for (unsigned row = 0; row < 16; row++)
+		for (unsigned column = 0; column < 8; column++) {
+			unsigned sum = 1;
+
+			for (unsigned k = 0; k < 16; k++)
+				sum += a[row][k] * b[k][column];
+			cr_expect_eq(RIG_AT(float, out)[row * 8 + column], (float)sum, "row %u column %u", row, column);
+		}
+	rig_destroy(&rig);
+}
