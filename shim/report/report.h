@@ -61,7 +61,7 @@ struct report_event {
 	const struct report_kernel *kernel;     /* the writer, or NULL */
 	const struct report_kernel *candidates; /* others that may have written; graph: its nodes */
 	size_t candidate_count;
-	uint64_t unverified_launches; /* launches before this one that could not be checked and may be the writer */
+	uint64_t unverified_launches; /* launches before this one that were not checked and may be the writer */
 	uint64_t stream;              /* handle as a number */
 	uint64_t graph;               /* CUgraphExec as a number, 0: none */
 	const char *graph_node; /* for a graph: "memset", "memcpy", "kernel", ... of the guilty node when certain; NULL */

@@ -307,13 +307,12 @@ static void put_candidates(struct buffer *buf, const struct report_event *event)
 	}
 	if (event->unverified_launches) {
 		if (event->unverified_launches == 1) {
-			buffer_string(buf, "  or   an earlier launch");
+			buffer_string(buf, "  or   an earlier launch that was not checked\n");
 		} else {
 			buffer_string(buf, "  or   one of ");
 			buffer_unsigned(buf, event->unverified_launches);
-			buffer_string(buf, " earlier launches");
+			buffer_string(buf, " earlier launches that were not checked\n");
 		}
-		buffer_string(buf, " that could not be checked\n");
 	}
 }
 
