@@ -6,6 +6,7 @@
 #include "tests/softgpu/driver/capture.h"
 #include "tests/softgpu/driver/event.h"
 #include "tests/softgpu/driver/exec.h"
+#include "tests/softgpu/driver/graph_memory.h"
 
 struct sg_exec *sg_exec_of(CUgraphExec handle)
 {
@@ -298,6 +299,10 @@ static CUresult capture_launch(const struct sg_exec *exec, struct sg_stream *str
 {
 	struct sg_op op = {.kind = SG_OP_GRAPH, .child = {graph_of(exec), NULL}};
 
+	if (op.child.graph != NULL && sg_graph_has_memory(op.child.graph)) {
+		sg_op_clear(&op);
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
 	return op.child.graph != NULL ? sg_submit(stream, &op, false) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -313,6 +318,8 @@ CUresult sg_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 		sg_unlock();
 		return status;
 	}
+	if (status == CUDA_SUCCESS)
+		status = sg_exec_take_blocks(exec);
 	struct sg_exec *copy = status == CUDA_SUCCESS ? sg_exec_clone(exec) : NULL;
 	if (status == CUDA_SUCCESS && copy == NULL)
 		status = CUDA_ERROR_OUT_OF_MEMORY;

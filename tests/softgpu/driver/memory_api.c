@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "tests/softgpu/driver/capture.h"
+#include "tests/softgpu/driver/graph_memory.h"
 #include "tests/softgpu/driver/memory.h"
 #include "tests/softgpu/driver/pool.h"
 
@@ -82,7 +83,8 @@ CUresult sg_cuMemFree_v2(CUdeviceptr dptr)
 		return CUDA_SUCCESS;
 	sg_lock();
 	struct sg_allocation *allocation = sg_allocation_of(dptr);
-	if (allocation != NULL && (allocation->kind <= SG_MEMORY_MANAGED)) {
+	bool out = allocation != NULL && (allocation->kind != SG_MEMORY_GRAPH || allocation->block->out);
+	if (out && allocation->kind <= SG_MEMORY_MANAGED) {
 		status = sg_capture_unsafe();
 		if (status == CUDA_SUCCESS)
 			sg_drain_all();
@@ -91,6 +93,8 @@ CUresult sg_cuMemFree_v2(CUdeviceptr dptr)
 		if (status == CUDA_SUCCESS && allocation != NULL) {
 			if (allocation->kind == SG_MEMORY_POOL)
 				sg_pool_free_now(allocation);
+			else if (allocation->kind == SG_MEMORY_GRAPH)
+				status = sg_block_free(allocation->block);
 			else
 				sg_device_give(allocation);
 		}

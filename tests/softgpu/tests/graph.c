@@ -313,6 +313,100 @@ static void capture_of_a_launch(void)
 	leave(0);
 }
 
+static void memory_nodes(void)
+{
+	CUDA_MEM_ALLOC_NODE_PARAMS asked = {
+		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}},
+		.bytesize = 256}, got;
+	CUcontext context;
+	CUgraph graph, clone;
+	CUgraphNode alloc, set, free_node, other;
+	CUgraphExec exec, automatic;
+	CUdeviceptr told = 0;
+	size_t before, after, total;
+
+	begin();
+	OK(cuCtxGetCurrent(&context));
+	OK(cuMemGetInfo(&before, &total));
+	OK(cuGraphCreate(&graph, 0));
+	OK(cuGraphAddMemAllocNode(&alloc, graph, NULL, 0, &asked));
+	CHECK(asked.dptr != 0);
+	OK(cuGraphMemAllocNodeGetParams(alloc, &got));
+	CHECK(got.dptr == asked.dptr && got.bytesize == 256);
+	CUDA_MEMSET_NODE_PARAMS params = {.dst = asked.dptr, .elementSize = 4, .width = 64, .height = 1, .value = 9};
+	OK(cuGraphAddMemsetNode(&set, graph, &alloc, 1, &params, context));
+	/* Left to the program: launched once until it is freed. */
+	OK(cuGraphInstantiate(&exec, graph, 0));
+	OK(cuGraphInstantiate(&automatic, graph, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemFree(asked.dptr));
+	OK(cuGraphLaunch(exec, NULL));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuGraphLaunch(exec, NULL));
+	OK(cuGraphLaunch(automatic, NULL));
+	CHECK(first_of(asked.dptr) == 9);
+	OK(cuMemFreeAsync(asked.dptr, NULL));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(asked.dptr, NULL));
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuMemFree(asked.dptr));
+	/* Freed by the graph itself. */
+	OK(cuGraphAddMemFreeNode(&free_node, graph, &set, 1, asked.dptr));
+	OK(cuGraphMemFreeNodeGetParams(free_node, &told));
+	CHECK(told == asked.dptr);
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuGraphAddMemFreeNode(&other, graph, &set, 1, asked.dptr));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuGraphAddMemFreeNode(&other, graph, &set, 1, a));
+	STATUS(CUDA_ERROR_NOT_SUPPORTED, cuGraphDestroyNode(alloc));
+	STATUS(CUDA_ERROR_NOT_SUPPORTED, cuGraphClone(&clone, graph));
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphInstantiate(&exec, graph, 0));
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuCtxSynchronize());
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemFree(asked.dptr));
+	asked.bytesize = 0;
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuGraphAddMemAllocNode(&other, graph, NULL, 0, &asked));
+	/* The last one to hold it gives it back. */
+	OK(cuGraphDestroy(graph));
+	OK(cuGraphExecDestroy(automatic));
+	OK(cuMemGetInfo(&after, &total));
+	CHECK(after < before);
+	OK(cuGraphExecDestroy(exec));
+	OK(cuMemGetInfo(&after, &total));
+	CHECK(after == before);
+	leave(0);
+}
+
+static void capture_allocates(void)
+{
+	CUstream s;
+	CUgraph graph = NULL;
+	CUgraphExec exec;
+	CUdeviceptr scratch = 0, kept = 0;
+	size_t count = 0;
+
+	begin();
+	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	OK(cuMemAllocAsync(&scratch, 64, s));
+	OK(cuMemAllocAsync(&kept, 64, s));
+	OK(cuMemsetD32Async(scratch, 3, 16, s));
+	OK(cuMemcpyDtoDAsync(kept, scratch, 64, s));
+	OK(cuMemFreeAsync(scratch, s));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(a, s));
+	OK(cuStreamEndCapture(s, &graph));
+	OK(cuGraphGetNodes(graph, NULL, &count));
+	CHECK(count == 5);
+	OK(cuGraphInstantiate(&exec, graph, 0));
+	OK(cuGraphDestroy(graph));
+	OK(cuGraphLaunch(exec, s));
+	OK(cuStreamSynchronize(s));
+	CHECK(first_of(kept) == 3);
+	OK(cuGraphExecDestroy(exec));
+	/* What is out stays, whatever became of its graph. */
+	CHECK(first_of(kept) == 3);
+	OK(cuMemFreeAsync(kept, s));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemFree(kept));
+	leave(0);
+}
+
 static void capture_to_graph(void)
 {
 	CUstream s;
@@ -475,5 +569,5 @@ static void user_objects(void)
 	leave(0);
 }
 
-MAIN(T(user_objects), T(built_by_hand), T(capture), T(capture_rules), T(capture_loses_a_fork), T(capture_of_a_launch), T(capture_to_graph), T(children_clones_updates),
+MAIN(T(user_objects), T(built_by_hand), T(capture), T(capture_rules), T(capture_loses_a_fork), T(capture_of_a_launch), T(memory_nodes), T(capture_allocates), T(capture_to_graph), T(children_clones_updates),
      T(bad_input), T(after_the_fact))
