@@ -79,6 +79,8 @@ CUresult sg_node_plan(const CUgraphNodeParams *params, struct sg_op *ret_op)
 		status = sg_set_plan(params->memset.dst, params->memset.pitch, params->memset.value,
 		                     params->memset.elementSize, params->memset.width, params->memset.height,
 		                     &ret_op->set);
+		if (params->memset.width == 0 || params->memset.height == 0)
+			status = CUDA_ERROR_INVALID_VALUE;
 		break;
 	case CU_GRAPH_NODE_TYPE_HOST:
 		ret_op->kind = SG_OP_HOST;

@@ -53,7 +53,7 @@ CUresult sg_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CU
 
 	for (size_t i = 0; dependencyData != NULL && i < numDependencies; i++)
 		if (memcmp(&dependencyData[i], &plain, sizeof(plain)) != 0)
-			return CUDA_ERROR_NOT_SUPPORTED;
+			return CUDA_ERROR_INVALID_VALUE;
 	return add_and_tell(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
 }
 
@@ -429,7 +429,8 @@ CUresult sg_cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, cons
 CUresult sg_cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out)
 {
 	CUgraphNodeParams params;
-	CUresult status = params_out != NULL ? get(hNode, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &params) : CUDA_ERROR_INVALID_VALUE;
+	CUresult status = params_out != NULL ? get(hNode, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &params)
+	                                     : CUDA_ERROR_INVALID_VALUE;
 
 	if (status == CUDA_SUCCESS)
 		memcpy(params_out, &params.alloc, sizeof(*params_out));

@@ -29,7 +29,7 @@ enum sg_op_kind {
 	SG_OP_RELEASE, /* memory goes back to its pool */
 	SG_OP_ALLOC,   /* of a graph's memory: nothing to run, see graph_memory.h */
 	SG_OP_FREE,
-	SG_OP_GRAPH,   /* in a node: the child graph; in an instantiated graph or a stream: an instantiated one */
+	SG_OP_GRAPH, /* in a node: the child graph; in an instantiated graph or a stream: an instantiated one */
 };
 
 /* Rows of bytes. Strides are in bytes; a plain copy is one row. */

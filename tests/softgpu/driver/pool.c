@@ -130,7 +130,7 @@ static CUresult allocate(struct sg_pool *pool, size_t bytes, struct sg_stream *s
 	}
 	if (sg_allocation_add(&fresh) == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	pool->used += room;
+	pool->used += bytes;
 	if (pool->used > pool->used_high)
 		pool->used_high = pool->used;
 	if (pool->reserved > pool->reserved_high)
@@ -146,8 +146,8 @@ static void keep(struct sg_allocation *allocation, struct sg_point given_back)
 	uint64_t address = allocation->address;
 	size_t room = room_for(allocation->bytes);
 
+	pool->used -= allocation->bytes;
 	sg_allocation_remove(allocation);
-	pool->used -= room;
 	if (block == NULL) {
 		/* The block is lost to the pool, but never handed out twice. */
 		sg_point_drop(&given_back);
@@ -172,7 +172,8 @@ void sg_pool_release(uint64_t address)
 static CUresult capture_allocate(const struct sg_pool *pool, size_t bytes, struct sg_stream *stream, uint64_t *ret_address)
 {
 	CUDA_MEM_ALLOC_NODE_PARAMS_v2 asked = {
-		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = pool->props.location}, .bytesize = bytes};
+		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = pool->props.location},
+		.bytesize = bytes};
 	struct sg_op op = {.kind = SG_OP_ALLOC};
 	CUresult status = sg_block_create(&asked, &op.block);
 
@@ -276,7 +277,7 @@ CUresult sg_cuMemPoolCreate(CUmemoryPool *ret_pool, const CUmemPoolProps *poolPr
 	    (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!sg_is_device(poolProps->location.id))
-		return CUDA_ERROR_INVALID_DEVICE;
+		return CUDA_ERROR_INVALID_VALUE;
 	sg_lock();
 	struct sg_pool *pool = create(poolProps->location.id);
 	if (pool != NULL)
@@ -385,7 +386,8 @@ CUresult sg_cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *map, 
 		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || !sg_is_device(map[i].location.id))
 			status = CUDA_ERROR_INVALID_DEVICE;
 		else if (map[i].location.id == pool->device && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-			status = CUDA_ERROR_NOT_SUPPORTED;
+			status = map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ? CUDA_ERROR_INVALID_DEVICE
+			                                                       : CUDA_ERROR_NOT_SUPPORTED;
 	}
 	sg_unlock();
 	return status;
