@@ -57,7 +57,8 @@ static bool decode_float(struct statement *statement, enum float_op op, enum ptx
 {
 	struct insn insn = INSN_INIT;
 	int round = take_rounding(statement);
-	bool approximate = ptx_modifier(statement, "approx") || ptx_modifier(statement, "full");
+	bool coarse = ptx_modifier(statement, "approx");
+	bool approximate = coarse || ptx_modifier(statement, "full");
 	bool is_approximate = op == FLOAT_SIN || op == FLOAT_COS || op == FLOAT_EX2 || op == FLOAT_LG2 ||
 	                      op == FLOAT_TANH || op == FLOAT_RSQRT;
 	bool rounds = op != FLOAT_ABS && op != FLOAT_NEG && op != FLOAT_MIN && op != FLOAT_MAX && !is_approximate;
@@ -85,6 +86,8 @@ static bool decode_float(struct statement *statement, enum float_op op, enum ptx
 	insn.run = is_half(type)                    ? ptx_step_half(op, type)
 	           : insn.flags & FLAG_XORSIGN ? ptx_step_xorsign(op)
 	                                       : ptx_step_float(op, type, !insn.flags && !insn.round);
+	step_fn step = coarse ? ptx_step_coarse(op, type, insn.flags & FLAG_FTZ) : NULL;
+	insn.run = step ? step : insn.run;
 	return take_operands(statement, &insn, type, type, sources) && ptx_put(statement, insn);
 }
 
