@@ -83,7 +83,7 @@ static bool decode_float(struct statement *statement, enum float_op op, enum ptx
 	insn.round = round > 0 ? (int8_t)round : 0;
 	insn.type = type;
 	insn.op = op;
-	insn.run = is_half(type)                    ? ptx_step_half(op, type)
+	insn.run = is_half(type)               ? ptx_step_half(op, type)
 	           : insn.flags & FLAG_XORSIGN ? ptx_step_xorsign(op)
 	                                       : ptx_step_float(op, type, !insn.flags && !insn.round);
 	step_fn step = coarse ? ptx_step_coarse(op, type, insn.flags & FLAG_FTZ) : NULL;
@@ -286,7 +286,7 @@ static bool decode_compare(struct statement *statement, int set)
 	bool half = type == TY_F16 || type == TY_BF16, pair = type == TY_F16X2 || type == TY_BF16X2;
 	bool settable = pair ? to == type || to == TY_U32 || to == TY_S32
 	                     : to == TY_U32 || to == TY_S32 || to == TY_F32 ||
-	                (half && (to == type || to == TY_U16 || to == TY_S16));
+	                                (half && (to == type || to == TY_U16 || to == TY_S16));
 	if (type == TY_NONE || (set && !settable))
 		return ptx_unsupported(statement, NULL);
 	/* Of pairs, setp has two results always: it would be a mistake to drop one. */
