@@ -7,23 +7,23 @@
 #define WORK_MAX (1u << 26)
 #define STATE_VALUES_MAX (2u << 20)
 
-static bool ends_block(enum ptx_class class)
+static bool ends_block(enum ptxa_class class)
 {
 	return class == PTX_BRANCH || class == PTX_BRANCH_TABLE || class == PTX_LEAVE;
 }
 
 /* block_of first marks the instructions that start a block. */
-static bool make_blocks(struct ptx_program *program, struct ptx_function *function)
+static bool make_blocks(struct ptxa_program *program, struct ptxa_function *function)
 {
 	uint32_t count = function->code_count, block = PTX_NONE;
 	uint32_t *start = calloc(count + 1, sizeof(*start));
 
 	function->block_of = start;
 	if (!start)
-		return ptx_no_memory(program);
+		return ptxa_no_memory(program);
 	start[0] = 1;
 	for (uint32_t i = 0; i < count; i++) {
-		const struct ptx_instruction *instruction = &function->code[i];
+		const struct ptxa_instruction *instruction = &function->code[i];
 
 		if (ends_block(instruction->rule->class))
 			start[i + 1] = 1;
@@ -36,7 +36,7 @@ static bool make_blocks(struct ptx_program *program, struct ptx_function *functi
 		function->block_count += start[i];
 	function->blocks = calloc(function->block_count + 1, sizeof(*function->blocks));
 	if (!function->blocks)
-		return ptx_no_memory(program);
+		return ptxa_no_memory(program);
 	for (uint32_t i = 0; i < count; i++) {
 		if (start[i])
 			function->blocks[++block].first = i;
@@ -45,8 +45,8 @@ static bool make_blocks(struct ptx_program *program, struct ptx_function *functi
 	}
 	start[count] = PTX_NONE;
 	for (uint32_t i = 0; i < function->block_count; i++) {
-		struct ptx_block *at = &function->blocks[i];
-		const struct ptx_instruction *last = &function->code[at->end - 1];
+		struct ptxa_block *at = &function->blocks[i];
+		const struct ptxa_instruction *last = &function->code[at->end - 1];
 		bool goes_on = !ends_block(last->rule->class) || (last->flags & PTX_GUARDED);
 
 		at->next[0] = goes_on ? start[at->end] : PTX_NONE;
@@ -59,7 +59,7 @@ static bool make_blocks(struct ptx_program *program, struct ptx_function *functi
  * A register that is assigned in one place has one value wherever it may be read. The others have one per block. Registers of a call's
  * results are read by callers and keep one value; so do all when there are too many.
  */
-static bool make_states(struct ptx_program *program, struct ptx_function *function)
+static bool make_states(struct ptxa_program *program, struct ptxa_function *function)
 {
 	uint64_t size;
 
@@ -81,15 +81,15 @@ static bool make_states(struct ptx_program *program, struct ptx_function *functi
 	function->values = malloc((function->register_count + 1) * sizeof(*function->values));
 	function->states = malloc((size + 1) * sizeof(*function->states));
 	if (!function->values || !function->states)
-		return ptx_no_memory(program);
+		return ptxa_no_memory(program);
 	for (uint32_t i = 0; i < function->register_count; i++)
-		function->values[i] = (struct ptx_value){0, 0, PTX_UNSET, 0};
+		function->values[i] = (struct ptxa_value){0, 0, PTX_UNSET, 0};
 	for (uint64_t i = 0; i < size; i++)
-		function->states[i] = (struct ptx_value){0, 0, PTX_UNSET, 0};
+		function->states[i] = (struct ptxa_value){0, 0, PTX_UNSET, 0};
 	return true;
 }
 
-static void step_one(struct ptx_step *step)
+static void step_one(struct ptxa_step *step)
 {
 	switch (step->instruction->rule->class) {
 	case PTX_NOTHING:
@@ -98,53 +98,53 @@ static void step_one(struct ptx_step *step)
 	case PTX_LEAVE:
 		break;
 	case PTX_LOAD:
-		ptx_step_load(step);
+		ptxa_step_load(step);
 		break;
 	case PTX_FETCH:
 	case PTX_GATHER:
-		ptx_step_gather(step);
+		ptxa_step_gather(step);
 		break;
 	case PTX_STORE:
 	case PTX_STORE_SHARED:
-		ptx_step_store(step);
+		ptxa_step_store(step);
 		break;
 	case PTX_ATOMIC:
 	case PTX_REDUCE:
-		ptx_step_atomic(step);
+		ptxa_step_atomic(step);
 		break;
 	case PTX_COPY_BULK:
-		ptx_step_bulk(step);
+		ptxa_step_bulk(step);
 		break;
 	case PTX_DESCRIPTOR:
-		ptx_note_descriptor(step, ptx_source(step, 0), step->instruction->rule->kind);
+		ptxa_note_descriptor(step, ptxa_source(step, 0), step->instruction->rule->kind);
 		break;
 	case PTX_CALL:
-		ptx_step_call(step);
+		ptxa_step_call(step);
 		break;
 	default:
-		ptx_step_arithmetic(step);
+		ptxa_step_arithmetic(step);
 	}
 }
 
-static void flow_to(struct ptx_step *step, uint32_t next)
+static void flow_to(struct ptxa_step *step, uint32_t next)
 {
-	struct ptx_function *function = step->function;
-	struct ptx_value *into = &function->states[(uint64_t)next * function->state_count];
+	struct ptxa_function *function = step->function;
+	struct ptxa_value *into = &function->states[(uint64_t)next * function->state_count];
 
 	if (next == PTX_NONE)
 		return;
 	step->program->changed |= !function->blocks[next].reached;
 	function->blocks[next].reached = true;
 	for (uint32_t i = 0; i < function->state_count; i++)
-		step->program->changed |= ptx_value_join(step->program, &into[i], step->current[i]);
+		step->program->changed |= ptxa_value_join(step->program, &into[i], step->current[i]);
 	step->program->work += function->state_count + 1;
 }
 
-static void follow(struct ptx_step *step, uint32_t number)
+static void follow(struct ptxa_step *step, uint32_t number)
 {
-	struct ptx_function *function = step->function;
-	const struct ptx_block *block = &function->blocks[number];
-	const struct ptx_instruction *last = &function->code[block->end - 1];
+	struct ptxa_function *function = step->function;
+	const struct ptxa_block *block = &function->blocks[number];
+	const struct ptxa_instruction *last = &function->code[block->end - 1];
 
 	/* The place behind the last block's state is the working copy. */
 	step->current = &function->states[(uint64_t)function->block_count * function->state_count];
@@ -161,11 +161,11 @@ static void follow(struct ptx_step *step, uint32_t number)
 		flow_to(step, function->block_of[function->targets[last->target + i]]);
 }
 
-static bool pass(struct ptx_program *program)
+static bool pass(struct ptxa_program *program)
 {
 	program->changed = false;
 	for (uint32_t i = 0; i < program->function_count; i++) {
-		struct ptx_step step = {.program = program, .function = &program->functions[i]};
+		struct ptxa_step step = {.program = program, .function = &program->functions[i]};
 
 		if (!step.function->live)
 			continue;
@@ -177,7 +177,7 @@ static bool pass(struct ptx_program *program)
 			if (program->sets.error)
 				return false;
 			if (program->work + program->sets.work > WORK_MAX)
-				return ptx_stop(program, PATHS_LIMIT, 0);
+				return ptxa_stop(program, PATHS_LIMIT, 0);
 			if (program->stop)
 				return false;
 		}
@@ -185,10 +185,10 @@ static bool pass(struct ptx_program *program)
 	return true;
 }
 
-bool ptx_flow(struct ptx_program *program)
+bool ptxa_flow(struct ptxa_program *program)
 {
 	for (uint32_t i = 0; i < program->function_count; i++) {
-		struct ptx_function *function = &program->functions[i];
+		struct ptxa_function *function = &program->functions[i];
 
 		if ((i == program->entry || function->wanted) && !(make_blocks(program, function) && make_states(program, function)))
 			return false;

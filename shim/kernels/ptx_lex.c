@@ -2,14 +2,14 @@
 
 #include <string.h>
 
-bool ptx_slice_is(struct ptx_slice slice, const char *word)
+bool ptxa_slice_is(struct ptxa_slice slice, const char *word)
 {
 	size_t length = strlen(word);
 
 	return slice.length == length && memcmp(slice.text, word, length) == 0;
 }
 
-bool ptx_slice_same(struct ptx_slice left, struct ptx_slice right)
+bool ptxa_slice_same(struct ptxa_slice left, struct ptxa_slice right)
 {
 	return left.length == right.length && memcmp(left.text, right.text, left.length) == 0;
 }
@@ -29,13 +29,13 @@ static bool in_word(char c)
 	return starts_word(c) || is_digit(c);
 }
 
-static char peek(const struct ptx_lexer *lexer, size_t ahead)
+static char peek(const struct ptxa_lexer *lexer, size_t ahead)
 {
 	return (size_t)(lexer->end - lexer->at) > ahead ? lexer->at[ahead] : '\0';
 }
 
 /* False at an open comment. */
-static bool skip_space(struct ptx_lexer *lexer)
+static bool skip_space(struct ptxa_lexer *lexer)
 {
 	while (lexer->at < lexer->end) {
 		char c = *lexer->at;
@@ -74,7 +74,7 @@ static int digit_value(char c)
 }
 
 /* Values of floats do not matter here: decimal ones count as 0. */
-static void read_number(struct ptx_lexer *lexer, struct ptx_token *token)
+static void read_number(struct ptxa_lexer *lexer, struct ptxa_token *token)
 {
 	int base = 10;
 	char second = peek(lexer, 1);
@@ -112,7 +112,7 @@ suffix:
 		token->kind = PTX_TOKEN_BAD;
 }
 
-static void read_string(struct ptx_lexer *lexer, struct ptx_token *token)
+static void read_string(struct ptxa_lexer *lexer, struct ptxa_token *token)
 {
 	token->kind = PTX_TOKEN_STRING;
 	for (lexer->at++; lexer->at < lexer->end && *lexer->at != '"'; lexer->at++)
@@ -124,10 +124,10 @@ static void read_string(struct ptx_lexer *lexer, struct ptx_token *token)
 		lexer->at++;
 }
 
-void ptx_lex_next(struct ptx_lexer *lexer)
+void ptxa_lex_next(struct ptxa_lexer *lexer)
 {
 	bool closed = skip_space(lexer);
-	struct ptx_token token = {.kind = closed ? PTX_TOKEN_END : PTX_TOKEN_BAD, .line = lexer->line};
+	struct ptxa_token token = {.kind = closed ? PTX_TOKEN_END : PTX_TOKEN_BAD, .line = lexer->line};
 	const char *start = lexer->at;
 
 	if (lexer->at < lexer->end) {
@@ -137,7 +137,7 @@ void ptx_lex_next(struct ptx_lexer *lexer)
 			token.kind = PTX_TOKEN_WORD;
 			while (in_word(peek(lexer, 0)))
 				lexer->at++;
-			token.slice = (struct ptx_slice){start, (uint32_t)(lexer->at - start)};
+			token.slice = (struct ptxa_slice){start, (uint32_t)(lexer->at - start)};
 		} else if (c == '.' && in_word(peek(lexer, 1))) {
 			token.kind = PTX_TOKEN_DOT;
 			for (lexer->at++; in_word(peek(lexer, 0)) || peek(lexer, 0) == ':'; lexer->at++)
@@ -145,7 +145,7 @@ void ptx_lex_next(struct ptx_lexer *lexer)
 					break;
 				else if (*lexer->at == ':')
 					lexer->at++;
-			token.slice = (struct ptx_slice){start + 1, (uint32_t)(lexer->at - start - 1)};
+			token.slice = (struct ptxa_slice){start + 1, (uint32_t)(lexer->at - start - 1)};
 		} else if (is_digit(c)) {
 			read_number(lexer, &token);
 		} else if (c == '"') {
@@ -159,26 +159,26 @@ void ptx_lex_next(struct ptx_lexer *lexer)
 	lexer->token = token;
 }
 
-void ptx_lex_next_line(struct ptx_lexer *lexer)
+void ptxa_lex_next_line(struct ptxa_lexer *lexer)
 {
 	while (lexer->token.kind != PTX_TOKEN_END && lexer->line == lexer->token.line && lexer->at < lexer->end &&
 	       *lexer->at != '\n')
 		lexer->at++;
-	ptx_lex_next(lexer);
+	ptxa_lex_next(lexer);
 }
 
-bool ptx_lex_take(struct ptx_lexer *lexer, char mark)
+bool ptxa_lex_take(struct ptxa_lexer *lexer, char mark)
 {
-	if (!ptx_lex_is(lexer, mark))
+	if (!ptxa_lex_is(lexer, mark))
 		return false;
-	ptx_lex_next(lexer);
+	ptxa_lex_next(lexer);
 	return true;
 }
 
-void ptx_lex_start(struct ptx_lexer *lexer, const char *text, size_t bytes)
+void ptxa_lex_start(struct ptxa_lexer *lexer, const char *text, size_t bytes)
 {
 	const char *nul = memchr(text, '\0', bytes);
 
-	*lexer = (struct ptx_lexer){.at = text, .end = nul ? nul : text + bytes, .line = 1};
-	ptx_lex_next(lexer);
+	*lexer = (struct ptxa_lexer){.at = text, .end = nul ? nul : text + bytes, .line = 1};
+	ptxa_lex_next(lexer);
 }

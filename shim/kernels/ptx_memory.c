@@ -3,30 +3,30 @@
 
 #include "shim/kernels/ptx_step.h"
 
-static void add_to(struct ptx_step *step, uint32_t *set, uint32_t more)
+static void add_to(struct ptxa_step *step, uint32_t *set, uint32_t more)
 {
-	uint32_t grown = ptx_join(step, *set, more);
+	uint32_t grown = ptxa_join(step, *set, more);
 
 	step->program->changed |= grown != *set;
 	*set = grown;
 }
 
-static uint32_t whole(struct ptx_step *step, struct ptx_value value)
+static uint32_t whole(struct ptxa_step *step, struct ptxa_value value)
 {
-	return ptx_join(step, value.low, value.high);
+	return ptxa_join(step, value.low, value.high);
 }
 
 /* Two words of memory by parity, read by so many bytes. An address of 8 bytes is aligned to 8, its low word is at an even place. */
-static struct ptx_value by_parity(struct ptx_step *step, const uint32_t words[2], uint32_t bytes, bool aligned)
+static struct ptxa_value by_parity(struct ptxa_step *step, const uint32_t words[2], uint32_t bytes, bool aligned)
 {
-	uint32_t all = ptx_join(step, words[0], words[1]);
+	uint32_t all = ptxa_join(step, words[0], words[1]);
 
 	if (bytes == 8 && aligned)
-		return ptx_plain(words[0], words[1]);
-	return ptx_plain(all, bytes >= 8 ? all : 0);
+		return ptxa_plain(words[0], words[1]);
+	return ptxa_plain(all, bytes >= 8 ? all : 0);
 }
 
-static void add_by_parity(struct ptx_step *step, uint32_t words[2], uint32_t bytes, bool aligned, struct ptx_value value)
+static void add_by_parity(struct ptxa_step *step, uint32_t words[2], uint32_t bytes, bool aligned, struct ptxa_value value)
 {
 	uint32_t all = bytes >= 8 ? whole(step, value) : value.low;
 
@@ -34,28 +34,28 @@ static void add_by_parity(struct ptx_step *step, uint32_t words[2], uint32_t byt
 	add_to(step, &words[1], bytes == 8 && aligned ? value.high : all);
 }
 
-static bool is_exact(const struct ptx_variable *variable, bool exact, uint32_t offset, uint32_t bytes)
+static bool is_exact(const struct ptxa_variable *variable, bool exact, uint32_t offset, uint32_t bytes)
 {
 	return exact && variable->cells != PTX_NONE && offset < variable->bytes && bytes <= variable->bytes - offset &&
 	       (bytes < 4 ? offset / 4 == (offset + bytes - 1) / 4 : offset % 4 == 0);
 }
 
-struct ptx_value ptx_variable_load(struct ptx_step *step, uint32_t number, bool exact, uint32_t offset, uint32_t bytes)
+struct ptxa_value ptxa_variable_load(struct ptxa_step *step, uint32_t number, bool exact, uint32_t offset, uint32_t bytes)
 {
-	struct ptx_program *program = step->program;
-	const struct ptx_variable *variable = &program->variables[number];
+	struct ptxa_program *program = step->program;
+	const struct ptxa_variable *variable = &program->variables[number];
 	bool aligned = variable->align >= 8;
-	struct ptx_value value, more;
+	struct ptxa_value value, more;
 
 	if (is_exact(variable, exact, offset, bytes)) {
 		const uint32_t *cell = &program->cells[variable->cells + offset / 4];
-		struct ptx_value anywhere = by_parity(step, variable->anywhere, 8, aligned);
+		struct ptxa_value anywhere = by_parity(step, variable->anywhere, 8, aligned);
 
 		if (offset / 4 & 1)
-			anywhere = ptx_plain(anywhere.high, anywhere.low);
-		value = ptx_plain(ptx_join(step, cell[0], anywhere.low), bytes >= 8 ? ptx_join(step, cell[1], anywhere.high) : 0);
+			anywhere = ptxa_plain(anywhere.high, anywhere.low);
+		value = ptxa_plain(ptxa_join(step, cell[0], anywhere.low), bytes >= 8 ? ptxa_join(step, cell[1], anywhere.high) : 0);
 		for (uint32_t word = 2; word < bytes / 4; word++)
-			value.low = ptx_join(step, value.low, ptx_join(step, cell[word], whole(step, anywhere)));
+			value.low = ptxa_join(step, value.low, ptxa_join(step, cell[word], whole(step, anywhere)));
 		if (bytes > 8)
 			value.low = value.high = whole(step, value);
 	} else {
@@ -64,13 +64,13 @@ struct ptx_value ptx_variable_load(struct ptx_step *step, uint32_t number, bool 
 	if (variable->space != PTX_LOCAL)
 		return value;
 	more = by_parity(step, program->local, bytes, true);
-	return ptx_plain(ptx_join(step, value.low, more.low), ptx_join(step, value.high, more.high));
+	return ptxa_plain(ptxa_join(step, value.low, more.low), ptxa_join(step, value.high, more.high));
 }
 
-void ptx_variable_store(struct ptx_step *step, uint32_t number, bool exact, uint32_t offset, uint32_t bytes, struct ptx_value value)
+void ptxa_variable_store(struct ptxa_step *step, uint32_t number, bool exact, uint32_t offset, uint32_t bytes, struct ptxa_value value)
 {
-	struct ptx_program *program = step->program;
-	struct ptx_variable *variable = &program->variables[number];
+	struct ptxa_program *program = step->program;
+	struct ptxa_variable *variable = &program->variables[number];
 	bool aligned = variable->align >= 8;
 
 	if (is_exact(variable, exact, offset, bytes)) {
@@ -92,40 +92,40 @@ void ptx_variable_store(struct ptx_step *step, uint32_t number, bool exact, uint
 }
 
 /* The variable of an element, PTX_NONE for other taints. */
-static uint32_t variable_of(const struct ptx_program *program, uint32_t element)
+static uint32_t variable_of(const struct ptxa_program *program, uint32_t element)
 {
-	uint32_t first = ptx_element_variable(program, 0);
+	uint32_t first = ptxa_element_variable(program, 0);
 
 	return element >= first ? (element - first) / 2 : PTX_NONE;
 }
 
-static const struct ptx_set *elements(const struct ptx_step *step, uint32_t set)
+static const struct ptxa_set *elements(const struct ptxa_step *step, uint32_t set)
 {
 	return &step->program->sets.sets[set];
 }
 
-bool ptx_has_variable(struct ptx_step *step, struct ptx_value address)
+bool ptxa_has_variable(struct ptxa_step *step, struct ptxa_value address)
 {
-	const struct ptx_set *set = elements(step, address.low);
+	const struct ptxa_set *set = elements(step, address.low);
 
 	return set->count && variable_of(step->program, set->elements[set->count - 1]) != PTX_NONE;
 }
 
-static bool has(const struct ptx_step *step, struct ptx_value address, uint32_t element)
+static bool has(const struct ptxa_step *step, struct ptxa_value address, uint32_t element)
 {
-	const struct ptx_sets *sets = &step->program->sets;
+	const struct ptxa_sets *sets = &step->program->sets;
 
-	return ptx_set_has(sets, address.low, element) || ptx_set_has(sets, address.low, element + 1);
+	return ptxa_set_has(sets, address.low, element) || ptxa_set_has(sets, address.low, element + 1);
 }
 
 /* Can a generic address be one of global memory? An index into a local or shared array is no base. */
-static bool may_be_global(const struct ptx_step *step, struct ptx_value address)
+static bool may_be_global(const struct ptxa_step *step, struct ptxa_value address)
 {
-	const struct ptx_set *set = elements(step, address.low);
+	const struct ptxa_set *set = elements(step, address.low);
 	bool window = false;
 
 	for (uint32_t i = 0; i < set->count; i++) {
-		if (set->elements[i] >= ptx_element_shared(step->program))
+		if (set->elements[i] >= ptxa_element_shared(step->program))
 			window = true;
 		else if (!(set->elements[i] & 1))
 			return true;
@@ -134,18 +134,18 @@ static bool may_be_global(const struct ptx_step *step, struct ptx_value address)
 }
 
 /* What lies behind an address, `offset` bytes on. */
-static struct ptx_value load(struct ptx_step *step, struct ptx_value address, enum ptx_space space, uint32_t offset, uint32_t bytes)
+static struct ptxa_value load(struct ptxa_step *step, struct ptxa_value address, enum ptxa_space space, uint32_t offset, uint32_t bytes)
 {
-	struct ptx_program *program = step->program;
-	uint32_t memory = ptx_set_one(&program->sets, ptx_element_memory(program));
-	struct ptx_value value = ptx_plain(0, 0), more;
+	struct ptxa_program *program = step->program;
+	uint32_t memory = ptxa_set_one(&program->sets, ptxa_element_memory(program));
+	struct ptxa_value value = ptxa_plain(0, 0), more;
 	bool variables = false;
 
 	if (space == PTX_GLOBAL || space == PTX_CONST || (space == PTX_GENERIC && may_be_global(step, address)))
-		value = ptx_plain(memory, bytes >= 8 ? memory : 0);
-	if (space == PTX_SHARED || (space == PTX_GENERIC && has(step, address, ptx_element_shared(program)))) {
+		value = ptxa_plain(memory, bytes >= 8 ? memory : 0);
+	if (space == PTX_SHARED || (space == PTX_GENERIC && has(step, address, ptxa_element_shared(program)))) {
 		more = by_parity(step, program->shared, bytes, true);
-		value = ptx_plain(ptx_join(step, value.low, more.low), ptx_join(step, value.high, more.high));
+		value = ptxa_plain(ptxa_join(step, value.low, more.low), ptxa_join(step, value.high, more.high));
 	}
 	if (space != PTX_GENERIC && space != PTX_LOCAL && space != PTX_PARAM)
 		return value;
@@ -155,25 +155,25 @@ static struct ptx_value load(struct ptx_step *step, struct ptx_value address, en
 		if (variable == PTX_NONE)
 			continue;
 		variables = true;
-		more = ptx_variable_load(step, variable, address.variable == variable, address.offset + offset, bytes);
-		value = ptx_plain(ptx_join(step, value.low, more.low), ptx_join(step, value.high, more.high));
+		more = ptxa_variable_load(step, variable, address.variable == variable, address.offset + offset, bytes);
+		value = ptxa_plain(ptxa_join(step, value.low, more.low), ptxa_join(step, value.high, more.high));
 	}
-	if (!variables && (space == PTX_LOCAL || has(step, address, ptx_element_local(program)))) {
+	if (!variables && (space == PTX_LOCAL || has(step, address, ptxa_element_local(program)))) {
 		more = by_parity(step, program->all_local, bytes, true);
-		value = ptx_plain(ptx_join(step, value.low, more.low), ptx_join(step, value.high, more.high));
+		value = ptxa_plain(ptxa_join(step, value.low, more.low), ptxa_join(step, value.high, more.high));
 	}
 	if (!variables && space == PTX_PARAM && program->final)
-		ptx_unclear(program, PATHS_SPLIT, step->instruction->line);
+		ptxa_unclear(program, PATHS_SPLIT, step->instruction->line);
 	return value;
 }
 
-static void store(struct ptx_step *step, struct ptx_value address, enum ptx_space space, uint32_t offset, uint32_t bytes,
-                  struct ptx_value value)
+static void store(struct ptxa_step *step, struct ptxa_value address, enum ptxa_space space, uint32_t offset, uint32_t bytes,
+                  struct ptxa_value value)
 {
-	struct ptx_program *program = step->program;
+	struct ptxa_program *program = step->program;
 	bool variables = false;
 
-	if (space == PTX_SHARED || (space == PTX_GENERIC && has(step, address, ptx_element_shared(program))))
+	if (space == PTX_SHARED || (space == PTX_GENERIC && has(step, address, ptxa_element_shared(program))))
 		add_by_parity(step, program->shared, bytes, true, value);
 	if (space != PTX_GENERIC && space != PTX_LOCAL && space != PTX_PARAM)
 		return;
@@ -183,62 +183,62 @@ static void store(struct ptx_step *step, struct ptx_value address, enum ptx_spac
 		if (variable == PTX_NONE)
 			continue;
 		variables = true;
-		ptx_variable_store(step, variable, address.variable == variable, address.offset + offset, bytes, value);
+		ptxa_variable_store(step, variable, address.variable == variable, address.offset + offset, bytes, value);
 	}
-	if (!variables && (space == PTX_LOCAL || has(step, address, ptx_element_local(program)))) {
+	if (!variables && (space == PTX_LOCAL || has(step, address, ptxa_element_local(program)))) {
 		add_by_parity(step, program->local, bytes, true, value);
 		add_by_parity(step, program->all_local, bytes, true, value);
 	}
 	if (!variables && space == PTX_PARAM && program->final)
-		ptx_unclear(program, PATHS_SPLIT, step->instruction->line);
+		ptxa_unclear(program, PATHS_SPLIT, step->instruction->line);
 }
 
-static uint32_t item_bytes(const struct ptx_step *step)
+static uint32_t item_bytes(const struct ptxa_step *step)
 {
 	return step->instruction->type.bytes ? step->instruction->type.bytes : 4;
 }
 
 /* Global, or generic: what the parameters are asked about. */
-static bool is_outside(enum ptx_space space)
+static bool is_outside(enum ptxa_space space)
 {
 	return space == PTX_GLOBAL || space == PTX_GENERIC || space == PTX_CONST;
 }
 
-void ptx_step_load(struct ptx_step *step)
+void ptxa_step_load(struct ptxa_step *step)
 {
-	struct ptx_value address = ptx_source(step, 1);
-	const struct ptx_operand *to = &step->operands[0];
+	struct ptxa_value address = ptxa_source(step, 1);
+	const struct ptxa_operand *to = &step->operands[0];
 	uint32_t bytes = item_bytes(step);
 
 	if (step->instruction->count < 2)
 		return;
 	if (is_outside(step->instruction->space))
-		ptx_note_load(step, address);
+		ptxa_note_load(step, address);
 	if (to->kind != PTX_OPERAND_VECTOR) {
-		ptx_write(step, to, load(step, address, step->instruction->space, 0, bytes));
+		ptxa_write(step, to, load(step, address, step->instruction->space, 0, bytes));
 		return;
 	}
 	for (uint32_t i = 0; i < to->count; i++)
-		ptx_write(step, &step->function->operands[to->id + i], load(step, address, step->instruction->space, i * bytes, bytes));
+		ptxa_write(step, &step->function->operands[to->id + i], load(step, address, step->instruction->space, i * bytes, bytes));
 }
 
-static void store_operand(struct ptx_step *step, struct ptx_value address, enum ptx_space space, const struct ptx_operand *from)
+static void store_operand(struct ptxa_step *step, struct ptxa_value address, enum ptxa_space space, const struct ptxa_operand *from)
 {
 	uint32_t bytes = item_bytes(step);
 
 	if (from->kind != PTX_OPERAND_VECTOR) {
-		store(step, address, space, 0, bytes, ptx_read(step, from));
+		store(step, address, space, 0, bytes, ptxa_read(step, from));
 		return;
 	}
 	for (uint32_t i = 0; i < from->count; i++)
-		store(step, address, space, i * bytes, bytes, ptx_read(step, &step->function->operands[from->id + i]));
+		store(step, address, space, i * bytes, bytes, ptxa_read(step, &step->function->operands[from->id + i]));
 }
 
-void ptx_step_store(struct ptx_step *step)
+void ptxa_step_store(struct ptxa_step *step)
 {
-	const struct ptx_instruction *instruction = step->instruction;
-	struct ptx_value address = ptx_source(step, 0);
-	enum ptx_space space = instruction->rule->class == PTX_STORE_SHARED ? PTX_SHARED : (enum ptx_space)instruction->space;
+	const struct ptxa_instruction *instruction = step->instruction;
+	struct ptxa_value address = ptxa_source(step, 0);
+	enum ptxa_space space = instruction->rule->class == PTX_STORE_SHARED ? PTX_SHARED : (enum ptxa_space)instruction->space;
 
 	/* st.async that completes an mbarrier goes to shared memory of the cluster. */
 	if (instruction->flags & PTX_MBARRIER)
@@ -246,86 +246,86 @@ void ptx_step_store(struct ptx_step *step)
 	if (instruction->count > 1)
 		store_operand(step, address, space, &step->operands[1]);
 	if (is_outside(space))
-		ptx_note_store(step, address, space, instruction->rule->kind);
+		ptxa_note_store(step, address, space, instruction->rule->kind);
 }
 
-void ptx_step_atomic(struct ptx_step *step)
+void ptxa_step_atomic(struct ptxa_step *step)
 {
-	const struct ptx_instruction *instruction = step->instruction;
+	const struct ptxa_instruction *instruction = step->instruction;
 	uint32_t at = instruction->rule->class == PTX_ATOMIC;
-	struct ptx_value address = ptx_source(step, at);
+	struct ptxa_value address = ptxa_source(step, at);
 
 	if (instruction->count <= at)
 		return;
 	if (at)
-		ptx_write_all(step, &step->operands[0], load(step, address, instruction->space, 0, item_bytes(step)));
+		ptxa_write_all(step, &step->operands[0], load(step, address, instruction->space, 0, item_bytes(step)));
 	for (uint32_t i = at + 1; i < instruction->count; i++)
 		store_operand(step, address, instruction->space, &step->operands[i]);
 	if (is_outside(instruction->space))
-		ptx_note_store(step, address, instruction->space, instruction->rule->kind);
+		ptxa_note_store(step, address, instruction->space, instruction->rule->kind);
 }
 
 /* Asynchronous copies: the first space named is where they go. */
-void ptx_step_bulk(struct ptx_step *step)
+void ptxa_step_bulk(struct ptxa_step *step)
 {
-	const struct ptx_instruction *instruction = step->instruction;
-	struct ptx_program *program = step->program;
-	uint32_t memory = ptx_set_one(&program->sets, ptx_element_memory(program));
+	const struct ptxa_instruction *instruction = step->instruction;
+	struct ptxa_program *program = step->program;
+	uint32_t memory = ptxa_set_one(&program->sets, ptxa_element_memory(program));
 
 	if (instruction->space == PTX_SHARED) {
-		ptx_note_load(step, ptx_source(step, 1));
+		ptxa_note_load(step, ptxa_source(step, 1));
 		if (!instruction->has_second || instruction->second_space != PTX_SHARED)
-			add_by_parity(step, program->shared, 8, true, ptx_plain(memory, memory));
+			add_by_parity(step, program->shared, 8, true, ptxa_plain(memory, memory));
 	} else if (instruction->flags & PTX_TENSOR) {
-		ptx_note_descriptor(step, ptx_source(step, 0), instruction->rule->kind);
+		ptxa_note_descriptor(step, ptxa_source(step, 0), instruction->rule->kind);
 	} else {
-		ptx_note_store(step, ptx_source(step, 0), PTX_GLOBAL, instruction->rule->kind);
+		ptxa_note_store(step, ptxa_source(step, 0), PTX_GLOBAL, instruction->rule->kind);
 	}
 }
 
 /* What came through tiles of shared memory, or by a texture. */
-void ptx_step_gather(struct ptx_step *step)
+void ptxa_step_gather(struct ptxa_step *step)
 {
-	uint32_t memory = ptx_set_one(&step->program->sets, ptx_element_memory(step->program));
+	uint32_t memory = ptxa_set_one(&step->program->sets, ptxa_element_memory(step->program));
 	bool shared = step->instruction->rule->class == PTX_GATHER;
-	uint32_t all = shared ? ptx_join(step, step->program->shared[0], step->program->shared[1]) : memory;
+	uint32_t all = shared ? ptxa_join(step, step->program->shared[0], step->program->shared[1]) : memory;
 
 	if (step->instruction->count)
-		ptx_write_all(step, &step->operands[0], ptx_plain(all, all));
+		ptxa_write_all(step, &step->operands[0], ptxa_plain(all, all));
 }
 
-static void pass(struct ptx_step *step, const struct ptx_operand *operand, uint32_t callee, uint32_t bytes, struct ptx_function *function)
+static void pass(struct ptxa_step *step, const struct ptxa_operand *operand, uint32_t callee, uint32_t bytes, struct ptxa_function *function)
 {
-	struct ptx_program *program = step->program;
-	struct ptx_value value;
+	struct ptxa_program *program = step->program;
+	struct ptxa_value value;
 
 	if (callee & PTX_IS_REGISTER) {
 		uint32_t number = callee & ~PTX_IS_REGISTER;
 
 		/* Set before the callee starts: one value is enough where it is only read, else the entry block's state takes it. */
-		value = operand->kind == PTX_OPERAND_VARIABLE ? ptx_variable_load(step, operand->id, true, 0, 8) : ptx_read(step, operand);
+		value = operand->kind == PTX_OPERAND_VARIABLE ? ptxa_variable_load(step, operand->id, true, 0, 8) : ptxa_read(step, operand);
 		if (function->registers[number].state == PTX_NONE)
-			program->changed |= ptx_value_join(program, &function->values[number], value);
+			program->changed |= ptxa_value_join(program, &function->values[number], value);
 		else if (function->block_count)
-			program->changed |= ptx_value_join(program, &function->states[function->registers[number].state], value);
+			program->changed |= ptxa_value_join(program, &function->states[function->registers[number].state], value);
 		return;
 	}
 	if (operand->kind != PTX_OPERAND_VARIABLE) {
-		ptx_variable_store(step, callee, true, 0, bytes < 8 ? bytes : 8, ptx_read(step, operand));
+		ptxa_variable_store(step, callee, true, 0, bytes < 8 ? bytes : 8, ptxa_read(step, operand));
 		return;
 	}
 	for (uint32_t offset = 0; offset < bytes; offset += 4) {
 		uint32_t width = bytes - offset < 4 ? bytes - offset : 4;
 
-		ptx_variable_store(step, callee, true, offset, width, ptx_variable_load(step, operand->id, true, offset, width));
+		ptxa_variable_store(step, callee, true, offset, width, ptxa_variable_load(step, operand->id, true, offset, width));
 	}
 }
 
 /* The way back: a variable of the callee, or the value of its register wherever it was assigned. */
-static void take(struct ptx_step *step, const struct ptx_operand *operand, uint32_t callee, const struct ptx_function *function)
+static void take(struct ptxa_step *step, const struct ptxa_operand *operand, uint32_t callee, const struct ptxa_function *function)
 {
-	struct ptx_program *program = step->program;
-	struct ptx_value value = ptx_plain(0, 0);
+	struct ptxa_program *program = step->program;
+	struct ptxa_value value = ptxa_plain(0, 0);
 	uint32_t bytes;
 
 	if (callee & PTX_IS_REGISTER) {
@@ -334,52 +334,52 @@ static void take(struct ptx_step *step, const struct ptx_operand *operand, uint3
 		/* Such registers are given one value for the whole function. */
 		value = function->values[number];
 		if (operand->kind == PTX_OPERAND_VARIABLE)
-			ptx_variable_store(step, operand->id, true, 0, 8, value);
+			ptxa_variable_store(step, operand->id, true, 0, 8, value);
 		else
-			ptx_write(step, operand, value);
+			ptxa_write(step, operand, value);
 		return;
 	}
 	bytes = program->variables[callee].bytes;
 	if (operand->kind != PTX_OPERAND_VARIABLE) {
-		ptx_write(step, operand, ptx_variable_load(step, callee, true, 0, bytes < 8 ? bytes : 8));
+		ptxa_write(step, operand, ptxa_variable_load(step, callee, true, 0, bytes < 8 ? bytes : 8));
 		return;
 	}
 	for (uint32_t offset = 0; offset < bytes; offset += 4) {
 		uint32_t width = bytes - offset < 4 ? bytes - offset : 4;
 
-		ptx_variable_store(step, operand->id, true, offset, width, ptx_variable_load(step, callee, true, offset, width));
+		ptxa_variable_store(step, operand->id, true, offset, width, ptxa_variable_load(step, callee, true, offset, width));
 	}
 }
 
 /* Functions without a body. The runtime's own are known; what malloc() gives is memory like any other. */
-static void call_outside(struct ptx_step *step, const struct ptx_function *function)
+static void call_outside(struct ptxa_step *step, const struct ptxa_function *function)
 {
 	static const char *const harmless[] = {"vprintf", "__assertfail", "free"};
-	struct ptx_program *program = step->program;
-	uint32_t memory = ptx_set_one(&program->sets, ptx_element_memory(program));
-	struct ptx_value value = ptx_plain(memory, memory);
+	struct ptxa_program *program = step->program;
+	uint32_t memory = ptxa_set_one(&program->sets, ptxa_element_memory(program));
+	struct ptxa_value value = ptxa_plain(memory, memory);
 	bool known = false;
 
 	for (size_t i = 0; function && i < sizeof(harmless) / sizeof(harmless[0]); i++)
-		known |= ptx_slice_is(function->name, harmless[i]);
-	known |= function && ptx_slice_is(function->name, "malloc");
+		known |= ptxa_slice_is(function->name, harmless[i]);
+	known |= function && ptxa_slice_is(function->name, "malloc");
 	if (!known)
-		ptx_unclear(program, PATHS_CALL, step->instruction->line);
+		ptxa_unclear(program, PATHS_CALL, step->instruction->line);
 	for (uint32_t i = 0; i < step->instruction->extra; i++) {
-		const struct ptx_operand *operand = &step->operands[i];
+		const struct ptxa_operand *operand = &step->operands[i];
 
 		if (operand->kind == PTX_OPERAND_VARIABLE)
-			ptx_variable_store(step, operand->id, false, 0, 8, value);
+			ptxa_variable_store(step, operand->id, false, 0, 8, value);
 		else
-			ptx_write(step, operand, value);
+			ptxa_write(step, operand, value);
 	}
 }
 
-void ptx_step_call(struct ptx_step *step)
+void ptxa_step_call(struct ptxa_step *step)
 {
-	const struct ptx_instruction *instruction = step->instruction;
-	struct ptx_program *program = step->program;
-	struct ptx_function *function = instruction->target == PTX_NONE ? NULL : &program->functions[instruction->target];
+	const struct ptxa_instruction *instruction = step->instruction;
+	struct ptxa_program *program = step->program;
+	struct ptxa_function *function = instruction->target == PTX_NONE ? NULL : &program->functions[instruction->target];
 	uint32_t arguments = instruction->count - instruction->extra;
 
 	if (!function || !function->has_body) {
@@ -387,7 +387,7 @@ void ptx_step_call(struct ptx_step *step)
 		return;
 	}
 	if (arguments != function->argument_count || instruction->extra != function->result_count || function->is_entry) {
-		ptx_stop(program, PATHS_DAMAGED, instruction->line);
+		ptxa_stop(program, PATHS_DAMAGED, instruction->line);
 		return;
 	}
 	program->changed |= !function->live;

@@ -4,15 +4,15 @@
 
 #include "shim/kernels/ptx_code.h"
 
-struct ptx_names {
-	struct ptx_name *names;
+struct ptxa_names {
+	struct ptxa_name *names;
 	uint32_t *table; /* open addressing: place + 1 */
 	uint32_t count, room, table_room;
 };
 
-struct ptx_names *ptx_names_create(void)
+struct ptxa_names *ptxa_names_create(void)
 {
-	struct ptx_names *names = calloc(1, sizeof(*names));
+	struct ptxa_names *names = calloc(1, sizeof(*names));
 
 	if (!names)
 		return NULL;
@@ -22,11 +22,11 @@ struct ptx_names *ptx_names_create(void)
 	names->table = calloc(names->table_room, sizeof(*names->table));
 	if (names->names && names->table)
 		return names;
-	ptx_names_destroy(names);
+	ptxa_names_destroy(names);
 	return NULL;
 }
 
-void ptx_names_destroy(struct ptx_names *names)
+void ptxa_names_destroy(struct ptxa_names *names)
 {
 	if (!names)
 		return;
@@ -35,7 +35,7 @@ void ptx_names_destroy(struct ptx_names *names)
 	free(names);
 }
 
-static uint32_t hash_of(struct ptx_slice slice, uint32_t scope)
+static uint32_t hash_of(struct ptxa_slice slice, uint32_t scope)
 {
 	uint32_t hash = 2166136261u ^ scope * 2654435761u;
 
@@ -45,24 +45,24 @@ static uint32_t hash_of(struct ptx_slice slice, uint32_t scope)
 }
 
 /* The place in the table of a name, or where it would be. */
-static uint32_t probe(const struct ptx_names *names, struct ptx_slice slice, uint32_t scope)
+static uint32_t probe(const struct ptxa_names *names, struct ptxa_slice slice, uint32_t scope)
 {
 	uint32_t at = hash_of(slice, scope) & (names->table_room - 1);
 
 	while (names->table[at]) {
-		const struct ptx_name *name = &names->names[names->table[at] - 1];
+		const struct ptxa_name *name = &names->names[names->table[at] - 1];
 
-		if (name->scope == scope && ptx_slice_same(name->slice, slice))
+		if (name->scope == scope && ptxa_slice_same(name->slice, slice))
 			break;
 		at = (at + 1) & (names->table_room - 1);
 	}
 	return at;
 }
 
-static bool grow(struct ptx_names *names)
+static bool grow(struct ptxa_names *names)
 {
 	if (names->count == names->room) {
-		struct ptx_name *more = realloc(names->names, 2 * names->room * sizeof(*more));
+		struct ptxa_name *more = realloc(names->names, 2 * names->room * sizeof(*more));
 
 		if (!more)
 			return false;
@@ -85,7 +85,7 @@ static bool grow(struct ptx_names *names)
 	return true;
 }
 
-bool ptx_names_add(struct ptx_names *names, const struct ptx_name *name, bool *ret_twice)
+bool ptxa_names_add(struct ptxa_names *names, const struct ptxa_name *name, bool *ret_twice)
 {
 	uint32_t at;
 
@@ -102,7 +102,7 @@ bool ptx_names_add(struct ptx_names *names, const struct ptx_name *name, bool *r
 	return true;
 }
 
-struct ptx_name *ptx_names_find(struct ptx_names *names, struct ptx_slice slice, uint32_t scope)
+struct ptxa_name *ptxa_names_find(struct ptxa_names *names, struct ptxa_slice slice, uint32_t scope)
 {
 	uint32_t at = probe(names, slice, scope);
 

@@ -5,7 +5,7 @@
 
 #include "shim/kernels/ptx_code.h"
 
-bool ptx_unclear(struct ptx_program *program, enum paths_reason reason, uint32_t line)
+bool ptxa_unclear(struct ptxa_program *program, enum paths_reason reason, uint32_t line)
 {
 	if (program->reason == PATHS_CLEAR) {
 		program->reason = reason;
@@ -14,7 +14,7 @@ bool ptx_unclear(struct ptx_program *program, enum paths_reason reason, uint32_t
 	return false;
 }
 
-bool ptx_stop(struct ptx_program *program, enum paths_reason reason, uint32_t line)
+bool ptxa_stop(struct ptxa_program *program, enum paths_reason reason, uint32_t line)
 {
 	/* What ends the analysis says more than what was met on the way. */
 	if (!program->stop) {
@@ -25,14 +25,14 @@ bool ptx_stop(struct ptx_program *program, enum paths_reason reason, uint32_t li
 	return false;
 }
 
-bool ptx_no_memory(struct ptx_program *program)
+bool ptxa_no_memory(struct ptxa_program *program)
 {
 	program->error = -ENOMEM;
 	program->stop = true;
 	return false;
 }
 
-bool ptx_room(struct ptx_program *program, void *list, uint32_t *room, uint32_t count, size_t size)
+bool ptxa_room(struct ptxa_program *program, void *list, uint32_t *room, uint32_t count, size_t size)
 {
 	uint32_t more = *room ? 2 * *room : 16;
 	void *old, *new;
@@ -42,36 +42,36 @@ bool ptx_room(struct ptx_program *program, void *list, uint32_t *room, uint32_t 
 	memcpy(&old, list, sizeof(old));
 	new = realloc(old, more * size);
 	if (!new)
-		return ptx_no_memory(program);
+		return ptxa_no_memory(program);
 	memcpy(list, &new, sizeof(new));
 	*room = more;
 	return true;
 }
 
-static bool read_all(struct ptx_program *program)
+static bool read_all(struct ptxa_program *program)
 {
-	if (!ptx_body_read(program, program->entry))
+	if (!ptxa_body_read(program, program->entry))
 		return false;
 	/* Functions that are called may call others, also ones in front of them. */
 	for (bool more = true; more;) {
 		more = false;
 		for (uint32_t i = 0; i < program->function_count; i++) {
-			struct ptx_function *function = &program->functions[i];
+			struct ptxa_function *function = &program->functions[i];
 
 			if (!function->wanted || i == program->entry || function->reached)
 				continue;
 			function->reached = more = true;
-			if (!ptx_body_read(program, i))
+			if (!ptxa_body_read(program, i))
 				return false;
 		}
 	}
 	return true;
 }
 
-static void free_program(struct ptx_program *program)
+static void free_program(struct ptxa_program *program)
 {
 	for (uint32_t i = 0; i < program->function_count; i++) {
-		struct ptx_function *function = &program->functions[i];
+		struct ptxa_function *function = &program->functions[i];
 
 		free(function->arguments);
 		free(function->results);
@@ -87,17 +87,17 @@ static void free_program(struct ptx_program *program)
 	free(program->functions);
 	free(program->variables);
 	free(program->cells);
-	ptx_names_destroy(program->names);
-	ptx_sets_end(&program->sets);
+	ptxa_names_destroy(program->names);
+	ptxa_sets_end(&program->sets);
 }
 
-static int analyse(struct ptx_program *program, struct ptx_slice kernel, struct kernel_paths *paths)
+static int analyse(struct ptxa_program *program, struct ptxa_slice kernel, struct kernel_paths *paths)
 {
-	bool good = ptx_module_read(program);
+	bool good = ptxa_module_read(program);
 
 	if (program->error)
 		return program->error;
-	program->entry = ptx_function_named(program, kernel);
+	program->entry = ptxa_function_named(program, kernel);
 	if (program->entry == PTX_NONE || !program->functions[program->entry].is_entry || !program->functions[program->entry].has_body)
 		return -ENOENT;
 	program->paths = paths;
@@ -110,25 +110,25 @@ static int analyse(struct ptx_program *program, struct ptx_slice kernel, struct 
 	if (!paths->slots || !paths->stores)
 		return -ENOMEM;
 	if (good)
-		ptx_flow(program);
+		ptxa_flow(program);
 	if (program->sets.error == -E2BIG)
-		ptx_stop(program, PATHS_LIMIT, 0);
+		ptxa_stop(program, PATHS_LIMIT, 0);
 	return program->error ? program->error : program->sets.error == -ENOMEM ? -ENOMEM : 0;
 }
 
 int paths_of_ptx(const char *text, size_t bytes, const char *kernel, struct kernel_paths *ret_paths)
 {
-	struct ptx_program program = {.text = text, .bytes = bytes};
+	struct ptxa_program program = {.text = text, .bytes = bytes};
 	struct kernel_paths paths = {.slot_count = 0};
-	struct ptx_slice name = {kernel, (uint32_t)strnlen(kernel, UINT32_MAX)};
+	struct ptxa_slice name = {kernel, (uint32_t)strnlen(kernel, UINT32_MAX)};
 	int error;
 
 	if (bytes > PTX_TEXT_MAX) {
 		*ret_paths = (struct kernel_paths){.reason = PATHS_LIMIT};
 		return 0;
 	}
-	program.names = ptx_names_create();
-	error = ptx_sets_start(&program.sets);
+	program.names = ptxa_names_create();
+	error = ptxa_sets_start(&program.sets);
 	if (!error)
 		error = program.names ? analyse(&program, name, &paths) : -ENOMEM;
 	paths.reason = program.reason;

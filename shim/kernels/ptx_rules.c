@@ -4,7 +4,7 @@
 #include "shim/kernels/ptx_code.h"
 
 /* Of two rows that match, the one with more modifiers stands first. */
-static const struct ptx_rule rules[] = {
+static const struct ptxa_rule rules[] = {
 	{"mov", PTX_COPY, NULL},
 	{"ld", PTX_LOAD, NULL},
 	{"ldu", PTX_LOAD, NULL},
@@ -169,7 +169,7 @@ static const struct ptx_rule rules[] = {
 };
 
 /* A row's name is words joined by dots. */
-static bool matches(const char *row, struct ptx_slice name, const struct ptx_slice *modifiers, unsigned count)
+static bool matches(const char *row, struct ptxa_slice name, const struct ptxa_slice *modifiers, unsigned count)
 {
 	for (unsigned n = 0;; n++) {
 		size_t length = strcspn(row, ".");
@@ -185,7 +185,7 @@ static bool matches(const char *row, struct ptx_slice name, const struct ptx_sli
 	}
 }
 
-const struct ptx_rule *ptx_rule_find(struct ptx_slice name, const struct ptx_slice *modifiers, unsigned count)
+const struct ptxa_rule *ptxa_rule_find(struct ptxa_slice name, const struct ptxa_slice *modifiers, unsigned count)
 {
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
 		if (rules[i].name[0] == name.text[0] && matches(rules[i].name, name, modifiers, count))

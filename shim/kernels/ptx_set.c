@@ -8,16 +8,16 @@
 #define ELEMENTS_MAX (4u << 20)
 #define SETS_MAX (1u << 18)
 
-int ptx_sets_start(struct ptx_sets *sets)
+int ptxa_sets_start(struct ptxa_sets *sets)
 {
-	*sets = (struct ptx_sets){.room = 256, .table_room = 1024, .count = 1};
+	*sets = (struct ptxa_sets){.room = 256, .table_room = 1024, .count = 1};
 	sets->sets = calloc(sets->room, sizeof(*sets->sets));
 	sets->table = calloc(sets->table_room, sizeof(*sets->table));
 	sets->joins = calloc(JOINS, sizeof(*sets->joins));
 	return sets->sets && sets->table && sets->joins ? 0 : -ENOMEM;
 }
 
-void ptx_sets_end(struct ptx_sets *sets)
+void ptxa_sets_end(struct ptxa_sets *sets)
 {
 	for (uint32_t i = 0; sets->sets && i < sets->count; i++)
 		free((void *)(uintptr_t)sets->sets[i].elements);
@@ -25,7 +25,7 @@ void ptx_sets_end(struct ptx_sets *sets)
 	free(sets->table);
 	free(sets->joins);
 	free(sets->scratch);
-	*sets = (struct ptx_sets){.count = 0};
+	*sets = (struct ptxa_sets){.count = 0};
 }
 
 static uint32_t hash_of(const uint32_t *elements, size_t count)
@@ -37,10 +37,10 @@ static uint32_t hash_of(const uint32_t *elements, size_t count)
 	return hash;
 }
 
-static bool grow(struct ptx_sets *sets)
+static bool grow(struct ptxa_sets *sets)
 {
 	if (sets->count == sets->room) {
-		struct ptx_set *more = realloc(sets->sets, 2 * sets->room * sizeof(*more));
+		struct ptxa_set *more = realloc(sets->sets, 2 * sets->room * sizeof(*more));
 
 		if (!more)
 			return false;
@@ -67,7 +67,7 @@ static bool grow(struct ptx_sets *sets)
 	return true;
 }
 
-static uint32_t fail(struct ptx_sets *sets, int error)
+static uint32_t fail(struct ptxa_sets *sets, int error)
 {
 	if (!sets->error)
 		sets->error = error;
@@ -75,7 +75,7 @@ static uint32_t fail(struct ptx_sets *sets, int error)
 }
 
 /* Elements ascend. */
-static uint32_t intern(struct ptx_sets *sets, const uint32_t *elements, size_t count)
+static uint32_t intern(struct ptxa_sets *sets, const uint32_t *elements, size_t count)
 {
 	uint32_t hash = hash_of(elements, count);
 	uint32_t *copy, at;
@@ -83,7 +83,7 @@ static uint32_t intern(struct ptx_sets *sets, const uint32_t *elements, size_t c
 	if (count == 0)
 		return 0;
 	for (at = hash & (sets->table_room - 1); sets->table[at]; at = (at + 1) & (sets->table_room - 1)) {
-		const struct ptx_set *set = &sets->sets[sets->table[at] - 1];
+		const struct ptxa_set *set = &sets->sets[sets->table[at] - 1];
 
 		if (set->hash == hash && set->count == count && memcmp(set->elements, elements, count * sizeof(*elements)) == 0)
 			return sets->table[at] - 1;
@@ -100,12 +100,12 @@ static uint32_t intern(struct ptx_sets *sets, const uint32_t *elements, size_t c
 	while (sets->table[at])
 		at = (at + 1) & (sets->table_room - 1);
 	sets->table[at] = sets->count + 1;
-	sets->sets[sets->count] = (struct ptx_set){(uint32_t)count, hash, UINT32_MAX, UINT32_MAX, copy};
+	sets->sets[sets->count] = (struct ptxa_set){(uint32_t)count, hash, UINT32_MAX, UINT32_MAX, copy};
 	sets->elements += count;
 	return sets->count++;
 }
 
-static bool make_scratch(struct ptx_sets *sets, size_t count)
+static bool make_scratch(struct ptxa_sets *sets, size_t count)
 {
 	if (count > sets->scratch_room) {
 		uint32_t *more = realloc(sets->scratch, 2 * count * sizeof(*more));
@@ -118,15 +118,15 @@ static bool make_scratch(struct ptx_sets *sets, size_t count)
 	return true;
 }
 
-uint32_t ptx_set_one(struct ptx_sets *sets, uint32_t element)
+uint32_t ptxa_set_one(struct ptxa_sets *sets, uint32_t element)
 {
 	return intern(sets, &element, 1);
 }
 
-uint32_t ptx_set_join(struct ptx_sets *sets, uint32_t left, uint32_t right)
+uint32_t ptxa_set_join(struct ptxa_sets *sets, uint32_t left, uint32_t right)
 {
-	const struct ptx_set *a, *b;
-	struct ptx_join *cached;
+	const struct ptxa_set *a, *b;
+	struct ptxa_join *cached;
 	uint32_t i = 0, j = 0;
 	size_t count = 0;
 
@@ -149,13 +149,13 @@ uint32_t ptx_set_join(struct ptx_sets *sets, uint32_t left, uint32_t right)
 		i += x <= y;
 		j += y <= x;
 	}
-	*cached = (struct ptx_join){left, right, intern(sets, sets->scratch, count)};
+	*cached = (struct ptxa_join){left, right, intern(sets, sets->scratch, count)};
 	return cached->result;
 }
 
-static uint32_t graded(struct ptx_sets *sets, uint32_t set, uint32_t grade)
+static uint32_t graded(struct ptxa_sets *sets, uint32_t set, uint32_t grade)
 {
-	const struct ptx_set *from = &sets->sets[set];
+	const struct ptxa_set *from = &sets->sets[set];
 	size_t count = 0;
 
 	if (!make_scratch(sets, from->count))
@@ -169,7 +169,7 @@ static uint32_t graded(struct ptx_sets *sets, uint32_t set, uint32_t grade)
 	return intern(sets, sets->scratch, count);
 }
 
-uint32_t ptx_set_weak(struct ptx_sets *sets, uint32_t set)
+uint32_t ptxa_set_weak(struct ptxa_sets *sets, uint32_t set)
 {
 	uint32_t result;
 
@@ -179,7 +179,7 @@ uint32_t ptx_set_weak(struct ptx_sets *sets, uint32_t set)
 	return sets->sets[set].weak = result;
 }
 
-uint32_t ptx_set_strong(struct ptx_sets *sets, uint32_t set)
+uint32_t ptxa_set_strong(struct ptxa_sets *sets, uint32_t set)
 {
 	uint32_t result;
 
@@ -189,9 +189,9 @@ uint32_t ptx_set_strong(struct ptx_sets *sets, uint32_t set)
 	return sets->sets[set].strong = result;
 }
 
-bool ptx_set_has(const struct ptx_sets *sets, uint32_t set, uint32_t element)
+bool ptxa_set_has(const struct ptxa_sets *sets, uint32_t set, uint32_t element)
 {
-	const struct ptx_set *in = &sets->sets[set];
+	const struct ptxa_set *in = &sets->sets[set];
 	uint32_t low = 0, high = in->count;
 
 	while (low < high) {

@@ -11,23 +11,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct ptx_set {
+struct ptxa_set {
 	uint32_t count;
 	uint32_t hash;
 	uint32_t weak, strong; /* the same elements, all odd, all even; UINT32_MAX: not asked for yet */
 	const uint32_t *elements; /* ascending */
 };
 
-struct ptx_join {
+struct ptxa_join {
 	uint32_t left, right, result;
 };
 
-struct ptx_sets {
-	struct ptx_set *sets;
+struct ptxa_sets {
+	struct ptxa_set *sets;
 	uint32_t count, room;
 	uint32_t *table; /* open addressing: number + 1 */
 	uint32_t table_room;
-	struct ptx_join *joins; /* a cache of unions, direct mapped */
+	struct ptxa_join *joins; /* a cache of unions, direct mapped */
 	uint32_t *scratch;
 	size_t scratch_room;
 	size_t elements; /* in all sets */
@@ -36,13 +36,13 @@ struct ptx_sets {
 };
 
 /* 0 or -ENOMEM; end it in both cases. */
-int ptx_sets_start(struct ptx_sets *sets);
-void ptx_sets_end(struct ptx_sets *sets);
+int ptxa_sets_start(struct ptxa_sets *sets);
+void ptxa_sets_end(struct ptxa_sets *sets);
 
-uint32_t ptx_set_one(struct ptx_sets *sets, uint32_t element);
-uint32_t ptx_set_join(struct ptx_sets *sets, uint32_t left, uint32_t right);
-uint32_t ptx_set_weak(struct ptx_sets *sets, uint32_t set);
-uint32_t ptx_set_strong(struct ptx_sets *sets, uint32_t set);
-bool ptx_set_has(const struct ptx_sets *sets, uint32_t set, uint32_t element);
+uint32_t ptxa_set_one(struct ptxa_sets *sets, uint32_t element);
+uint32_t ptxa_set_join(struct ptxa_sets *sets, uint32_t left, uint32_t right);
+uint32_t ptxa_set_weak(struct ptxa_sets *sets, uint32_t set);
+uint32_t ptxa_set_strong(struct ptxa_sets *sets, uint32_t set);
+bool ptxa_set_has(const struct ptxa_sets *sets, uint32_t set, uint32_t element);
 
 #endif

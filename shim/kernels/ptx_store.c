@@ -1,22 +1,22 @@
 /* What the address of a store says: which slots it may come from, and whether it came from them at all. */
 #include "shim/kernels/ptx_step.h"
 
-static const struct ptx_set *elements(const struct ptx_step *step, uint32_t set)
+static const struct ptxa_set *elements(const struct ptxa_step *step, uint32_t set)
 {
 	return &step->program->sets.sets[set];
 }
 
-static bool strong(const struct ptx_step *step, uint32_t set, uint32_t element)
+static bool strong(const struct ptxa_step *step, uint32_t set, uint32_t element)
 {
-	return ptx_set_has(&step->program->sets, set, element);
+	return ptxa_set_has(&step->program->sets, set, element);
 }
 
-static bool any(const struct ptx_step *step, uint32_t set, uint32_t element)
+static bool any(const struct ptxa_step *step, uint32_t set, uint32_t element)
 {
 	return strong(step, set, element) || strong(step, set, element + 1);
 }
 
-static void use(struct ptx_step *step, uint32_t slot, enum slot_use use)
+static void use(struct ptxa_step *step, uint32_t slot, enum slot_use use)
 {
 	struct slot_paths *paths = &step->program->paths->slots[slot];
 
@@ -25,9 +25,9 @@ static void use(struct ptx_step *step, uint32_t slot, enum slot_use use)
 }
 
 /* A slot reaches an address when its low word reaches the low one and its high word the high one. The n-th such slot at or behind `from`, or PTX_NONE. */
-static uint32_t next_slot(const struct ptx_step *step, struct ptx_value address, uint32_t *at)
+static uint32_t next_slot(const struct ptxa_step *step, struct ptxa_value address, uint32_t *at)
 {
-	const struct ptx_set *low = elements(step, address.low);
+	const struct ptxa_set *low = elements(step, address.low);
 
 	while (*at < low->count) {
 		uint32_t word = low->elements[*at] / 2, last = PTX_NONE;
@@ -43,15 +43,15 @@ static uint32_t next_slot(const struct ptx_step *step, struct ptx_value address,
 	return PTX_NONE;
 }
 
-static bool is_base(const struct ptx_step *step, struct ptx_value address, uint32_t slot)
+static bool is_base(const struct ptxa_step *step, struct ptxa_value address, uint32_t slot)
 {
 	return strong(step, address.low, 4 * slot) && strong(step, address.high, 4 * slot + 2);
 }
 
 /* A word in the high half whose slot's low word is not in the low half: two pieces of different places. */
-static bool is_torn(const struct ptx_step *step, struct ptx_value address)
+static bool is_torn(const struct ptxa_step *step, struct ptxa_value address)
 {
-	const struct ptx_set *high = elements(step, address.high);
+	const struct ptxa_set *high = elements(step, address.high);
 
 	for (uint32_t i = 0; i < high->count; i++) {
 		uint32_t element = high->elements[i];
@@ -65,17 +65,17 @@ static bool is_torn(const struct ptx_step *step, struct ptx_value address)
 	return false;
 }
 
-static bool has_window(const struct ptx_step *step, struct ptx_value address)
+static bool has_window(const struct ptxa_step *step, struct ptxa_value address)
 {
-	const struct ptx_set *low = elements(step, address.low);
+	const struct ptxa_set *low = elements(step, address.low);
 
-	for (uint32_t i = low->count; i-- > 0 && low->elements[i] >= ptx_element_shared(step->program);)
+	for (uint32_t i = low->count; i-- > 0 && low->elements[i] >= ptxa_element_shared(step->program);)
 		if (!(low->elements[i] & 1))
 			return true;
 	return false;
 }
 
-static void keep_site(struct ptx_step *step, uint32_t base, const char *kind)
+static void keep_site(struct ptxa_step *step, uint32_t base, const char *kind)
 {
 	struct kernel_paths *paths = step->program->paths;
 
@@ -84,7 +84,7 @@ static void keep_site(struct ptx_step *step, uint32_t base, const char *kind)
 	paths->store_count++;
 }
 
-static const char *kind_in(enum ptx_space space, const char *kind)
+static const char *kind_in(enum ptxa_space space, const char *kind)
 {
 	if (space != PTX_GLOBAL)
 		return kind;
@@ -95,10 +95,10 @@ static const char *kind_in(enum ptx_space space, const char *kind)
 	return kind[0] == 'r' ? "red.global" : kind;
 }
 
-void ptx_note_store(struct ptx_step *step, struct ptx_value address, enum ptx_space space, const char *kind)
+void ptxa_note_store(struct ptxa_step *step, struct ptxa_value address, enum ptxa_space space, const char *kind)
 {
-	struct ptx_program *program = step->program;
-	uint32_t memory = ptx_element_memory(program), line = step->instruction->line;
+	struct ptxa_program *program = step->program;
+	uint32_t memory = ptxa_element_memory(program), line = step->instruction->line;
 	uint32_t bases = 0, base = PTX_NONE, slot, at = 0;
 	bool window, table, global, torn;
 
@@ -106,7 +106,7 @@ void ptx_note_store(struct ptx_step *step, struct ptx_value address, enum ptx_sp
 		return;
 	window = space != PTX_GLOBAL && has_window(step, address);
 	table = strong(step, address.high, memory);
-	global = strong(step, address.low, ptx_element_global(program));
+	global = strong(step, address.low, ptxa_element_global(program));
 	torn = is_torn(step, address);
 	while ((slot = next_slot(step, address, &at)) != PTX_NONE) {
 		use(step, slot, SLOT_STORE);
@@ -116,18 +116,18 @@ void ptx_note_store(struct ptx_step *step, struct ptx_value address, enum ptx_sp
 		}
 	}
 	if (table)
-		ptx_unclear(program, PATHS_TABLE, line);
+		ptxa_unclear(program, PATHS_TABLE, line);
 	if (global)
-		ptx_unclear(program, PATHS_GLOBAL, line);
+		ptxa_unclear(program, PATHS_GLOBAL, line);
 	if (torn)
-		ptx_unclear(program, PATHS_SPLIT, line);
+		ptxa_unclear(program, PATHS_SPLIT, line);
 	if (!bases && !window && !table && !global) {
 		if (any(step, address.low, memory) || any(step, address.high, memory))
-			ptx_unclear(program, PATHS_TABLE, line);
+			ptxa_unclear(program, PATHS_TABLE, line);
 		else if (address.low || address.high)
-			ptx_unclear(program, PATHS_SPLIT, line);
+			ptxa_unclear(program, PATHS_SPLIT, line);
 		else
-			ptx_unclear(program, PATHS_NO_BASE, line);
+			ptxa_unclear(program, PATHS_NO_BASE, line);
 	}
 	if (bases != 1 || window || table || global || torn)
 		base = PTX_NONE;
@@ -138,7 +138,7 @@ void ptx_note_store(struct ptx_step *step, struct ptx_value address, enum ptx_sp
 		keep_site(step, base, kind_in(space, kind));
 }
 
-void ptx_note_load(struct ptx_step *step, struct ptx_value address)
+void ptxa_note_load(struct ptxa_step *step, struct ptxa_value address)
 {
 	uint32_t slot, at = 0;
 
@@ -147,10 +147,10 @@ void ptx_note_load(struct ptx_step *step, struct ptx_value address)
 }
 
 /* The memory is named inside a descriptor: a parameter, or behind one. Its words say nothing of addresses, so all of them count. */
-void ptx_note_descriptor(struct ptx_step *step, struct ptx_value address, const char *kind)
+void ptxa_note_descriptor(struct ptxa_step *step, struct ptxa_value address, const char *kind)
 {
-	struct ptx_program *program = step->program;
-	const struct ptx_set *low = elements(step, address.low);
+	struct ptxa_program *program = step->program;
+	const struct ptxa_set *low = elements(step, address.low);
 
 	if (!program->final)
 		return;
@@ -159,27 +159,27 @@ void ptx_note_descriptor(struct ptx_step *step, struct ptx_value address, const 
 
 		if (element < 2 * program->words)
 			use(step, element / 4, SLOT_STORE);
-		if (element < ptx_element_variable(program, 0))
+		if (element < ptxa_element_variable(program, 0))
 			continue;
 		for (int parity = 0; parity < 2; parity++) {
-			const struct ptx_set *held =
-				elements(step, program->variables[(element - ptx_element_variable(program, 0)) / 2].stored[parity]);
+			const struct ptxa_set *held =
+				elements(step, program->variables[(element - ptxa_element_variable(program, 0)) / 2].stored[parity]);
 
 			for (uint32_t j = 0; j < held->count && held->elements[j] < 2 * program->words; j++)
 				use(step, held->elements[j] / 4, SLOT_STORE);
 		}
 	}
-	ptx_unclear(program, PATHS_TABLE, step->instruction->line);
+	ptxa_unclear(program, PATHS_TABLE, step->instruction->line);
 	keep_site(step, PTX_NONE, kind);
 }
 
 /* One word of one slot in either half is enough: compilers compare addresses half by half too. */
-static bool only_slot(const struct ptx_step *step, struct ptx_value value, uint32_t slot)
+static bool only_slot(const struct ptxa_step *step, struct ptxa_value value, uint32_t slot)
 {
 	const uint32_t sets[] = {value.low, value.high};
 
 	for (size_t half = 0; half < 2; half++) {
-		const struct ptx_set *set = elements(step, sets[half]);
+		const struct ptxa_set *set = elements(step, sets[half]);
 
 		for (uint32_t i = 0; i < set->count; i++)
 			if (set->elements[i] / 4 != slot)
@@ -188,12 +188,12 @@ static bool only_slot(const struct ptx_step *step, struct ptx_value value, uint3
 	return true;
 }
 
-static void mark_compared(struct ptx_step *step, struct ptx_value value, struct ptx_value other)
+static void mark_compared(struct ptxa_step *step, struct ptxa_value value, struct ptxa_value other)
 {
 	const uint32_t sets[] = {value.low, value.high};
 
 	for (size_t half = 0; half < 2; half++) {
-		const struct ptx_set *set = elements(step, sets[half]);
+		const struct ptxa_set *set = elements(step, sets[half]);
 
 		for (uint32_t i = 0; i < set->count && set->elements[i] < 2 * step->program->words; i++)
 			if (!only_slot(step, other, set->elements[i] / 4))
@@ -201,7 +201,7 @@ static void mark_compared(struct ptx_step *step, struct ptx_value value, struct 
 	}
 }
 
-void ptx_note_compared(struct ptx_step *step, struct ptx_value left, struct ptx_value right)
+void ptxa_note_compared(struct ptxa_step *step, struct ptxa_value left, struct ptxa_value right)
 {
 	if (!step->program->final)
 		return;
@@ -209,7 +209,7 @@ void ptx_note_compared(struct ptx_step *step, struct ptx_value left, struct ptx_
 	mark_compared(step, right, left);
 }
 
-void ptx_note_turned(struct ptx_step *step, struct ptx_value value)
+void ptxa_note_turned(struct ptxa_step *step, struct ptxa_value value)
 {
 	uint32_t slot, at = 0;
 
