@@ -9,6 +9,7 @@
 #define TYPE_RELA 4
 #define TYPE_NOBITS 8
 #define TYPE_REL 9
+#define TYPE_SHARED_DEBUG 0x7000000a /* .nv_debug.shared: takes no room, as NOBITS */
 #define TYPE_SYMTAB_SHNDX 0x12
 #define INDEX_EXTENDED 0xffff
 #define OTHER_ENTRY 0x10
@@ -54,7 +55,7 @@ int elf_section(const struct elf *elf, uint32_t index, struct elf_section *ret_s
 	if (elf->names && !(section.name = text_at(elf->names, elf->names_bytes, elf_u32(header))))
 		return -EINVAL;
 	uint64_t offset = elf_u64(header + 24), bytes = elf_u64(header + 32);
-	if (index && section.type && section.type != TYPE_NOBITS) {
+	if (index && section.type && section.type != TYPE_NOBITS && section.type != TYPE_SHARED_DEBUG) {
 		if (!inside(elf, offset, bytes))
 			return -EINVAL;
 		section.data = elf->image + offset;

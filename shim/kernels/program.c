@@ -204,7 +204,9 @@ static int bank4_relocation(void *ctx, const struct elf_relocation *relocation)
 	for (uint32_t i = 0; i < program->count && !used; i++) {
 		const struct sass_insn *insn = &program->insns[i];
 		uint32_t offset = sass_field(insn, 38, 54);
-		used = insn->row && sass_field(insn, 54, 59) == 4 && offset <= relocation->offset + 4 && offset + 16 > relocation->offset;
+		bool indexed = insn->base == 0x182 ? insn->a != SASS_RZ : insn->base == 0x0bb || insn->base == 0x1ac;
+		used = insn->row && sass_field(insn, 54, 59) == 4 &&
+		       (indexed || (offset <= relocation->offset + 4 && offset + 16 > relocation->offset));
 	}
 	if (symbol.type != ELF_SYMBOL_FUNCTION || !used)
 		return 0;

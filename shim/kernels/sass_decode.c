@@ -49,7 +49,7 @@ void sass_decode(const struct sass_machine *machine, const uint8_t *code, struct
 	insn.b = (uint8_t)(insn.low >> 32);
 	insn.c = (uint8_t)insn.high;
 	insn.immediate = (uint32_t)(insn.low >> 32);
-	insn.uniform = (insn.base >= 0x080 && insn.base < 0x0c0) ||
+	insn.uniform = (insn.base >= 0x080 && insn.base < 0x0c0) || insn.base == 0x0cb ||
 	               (insn.bit91 && insn.base < 0x0c0 && (insn.form == 1 || insn.form == 2 || insn.form == 4));
 	insn.row = find_row(machine, &insn);
 	*ret_insn = insn;

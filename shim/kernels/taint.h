@@ -63,9 +63,10 @@ struct taint {
 	set_id all_params, indexed_params, loaded, aggregate;
 
 	struct taint_state **states; /* by block; the last is where all returns meet */
-	uint32_t *queue;
-	bool *queued;
-	uint32_t queue_first, queue_count;
+	uint64_t *queue;     /* a bit for each block that waits; the first in the code runs first */
+	size_t queue_hint;   /* no word before this one has a bit */
+	bool *reads_memory;  /* by block: what was stored matters to it */
+	set_id *ones;        /* the set of each single member, 0: not made yet */
 
 	struct taint_state now; /* while a block runs */
 	uint32_t stamp;
@@ -73,6 +74,7 @@ struct taint {
 	struct taint_guarded guarded[2][256];
 	struct taint_known known[256];
 	uint32_t insn;          /* being run */
+	unsigned high, uniform_high; /* no register from here on was ever written */
 	bool recording;
 
 	/* Memory, without order: what was ever written. */
@@ -106,9 +108,11 @@ static inline set_id taint_join(struct taint *t, set_id a, set_id b)
 {
 	return sets_join(&t->sets, a, b);
 }
-static inline set_id taint_one(struct taint *t, enum taint_member member)
+static inline set_id taint_one(struct taint *t, size_t member)
 {
-	return sets_one(&t->sets, member);
+	if (!t->ones[member])
+		t->ones[member] = sets_one(&t->sets, member);
+	return t->ones[member];
 }
 
 /* Conclusions; heeded only while recording. */

@@ -10,22 +10,35 @@
 
 static void push(struct taint *t, uint32_t block)
 {
-	uint32_t room = t->program->block_count + 1;
-	if (t->queued[block])
-		return;
-	t->queued[block] = true;
-	t->queue[(t->queue_first + t->queue_count++) % room] = block;
+	t->queue[block / 64] |= (uint64_t)1 << block % 64;
+	t->queue_hint = t->queue_hint < block / 64 ? t->queue_hint : block / 64;
+}
+
+static bool pop(struct taint *t, uint32_t *ret_block)
+{
+	for (size_t words = t->program->block_count / 64 + 1; t->queue_hint < words; t->queue_hint++) {
+		uint64_t *word = &t->queue[t->queue_hint];
+		if (!*word)
+			continue;
+		*ret_block = (uint32_t)(t->queue_hint * 64 + (unsigned)__builtin_ctzll(*word));
+		*word &= *word - 1;
+		return true;
+	}
+	return false;
 }
 
 static bool join_sets(struct sets *sets, set_id *into, const set_id *from, size_t count)
 {
 	bool changed = false;
-	for (size_t i = 0; i < count; i++) {
-		if (into[i] == from[i])
+	for (size_t first = 0; first < count; first += 16) {
+		size_t end = first + 16 < count ? first + 16 : count;
+		if (!memcmp(into + first, from + first, (end - first) * sizeof *into))
 			continue;
-		set_id joined = sets_join(sets, into[i], from[i]);
-		changed |= joined != into[i];
-		into[i] = joined;
+		for (size_t i = first; i < end; i++) {
+			set_id joined = sets_join(sets, into[i], from[i]);
+			changed |= joined != into[i];
+			into[i] = joined;
+		}
 	}
 	return changed;
 }
@@ -58,8 +71,8 @@ static void flow_into(struct taint *t, uint32_t block, const struct taint_state 
 		return;
 	bool changed = !into->reached;
 	into->reached = true;
-	changed |= join_sets(&t->sets, into->r, from->r, SASS_RZ);
-	changed |= join_sets(&t->sets, into->u, from->u, t->program->machine.uniform_zero);
+	changed |= join_sets(&t->sets, into->r, from->r, t->high);
+	changed |= join_sets(&t->sets, into->u, from->u, t->uniform_high);
 	changed |= join_sets(&t->targets, into->armed, from->armed, 16);
 	if (with_stack)
 		changed |= join_stack(&into->stack, from->stack);
@@ -111,11 +124,8 @@ static void solve(struct taint *t)
 {
 	const struct program *program = t->program;
 	uint32_t runs = 0;
-	while (t->queue_count && !t->stop && !t->error) {
-		uint32_t id = t->queue[t->queue_first];
-		t->queue_first = (t->queue_first + 1) % (program->block_count + 1);
-		t->queue_count--;
-		t->queued[id] = false;
+	uint32_t id;
+	while (!t->stop && !t->error && pop(t, &id)) {
 		if (++runs > RUNS_LIMIT || t->sets.error == -E2BIG || t->targets.error == -E2BIG) {
 			t->stop = PATHS_LIMIT;
 			return;
@@ -148,7 +158,7 @@ static void solve_memory(struct taint *t)
 		}
 		t->memory_changed = false;
 		for (uint32_t i = 0; i < t->program->block_count; i++)
-			if (t->states[i] && t->states[i]->reached && t->states[i]->stack != STACK_NONE)
+			if (t->reads_memory[i] && t->states[i] && t->states[i]->reached && t->states[i]->stack != STACK_NONE)
 				push(t, i);
 		solve(t);
 	}
@@ -179,16 +189,32 @@ static void prepare_params(struct taint *t)
 		t->indexed_params = t->all_params;
 }
 
+/* Does its result, or what it leaves in other memory, depend on what was stored before? */
+static bool reads_memory(const struct sass_insn *insn)
+{
+	switch (insn->row ? insn->row->class : SASS_NOTHING) {
+	case SASS_LOAD: case SASS_LOAD_256: case SASS_LOAD_LOCAL: case SASS_LOAD_SHARED: case SASS_LOAD_MATRIX: case SASS_LOAD_REDUCE:
+	case SASS_ATOMIC: case SASS_ATOMIC_SHARED: case SASS_BULK: case SASS_TENSOR_STORE: case SASS_COPY_TO_SHARED:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static int prepare(struct taint *t)
 {
 	uint32_t blocks = t->program->block_count;
 	t->word_count = (t->program->params_bytes + 3) / 4;
 	t->states = calloc(blocks + (size_t)1, sizeof *t->states);
-	t->queue = calloc(blocks + (size_t)1, sizeof *t->queue);
-	t->queued = calloc(blocks + (size_t)1, sizeof *t->queued);
+	t->queue = calloc(blocks / 64 + (size_t)1, sizeof *t->queue);
+	t->reads_memory = calloc(blocks + (size_t)1, sizeof *t->reads_memory);
 	t->wide = calloc(t->paths->slot_count + 1, sizeof *t->wide);
-	if (!t->states || !t->queue || !t->queued || !t->wide)
+	t->ones = calloc(FROM_PARAMS + t->word_count + (size_t)1, sizeof *t->ones);
+	if (!t->states || !t->queue || !t->reads_memory || !t->wide || !t->ones)
 		return -ENOMEM;
+	for (uint32_t i = 0; i < blocks; i++)
+		for (uint32_t insn = t->program->blocks[i].first; insn <= t->program->blocks[i].last; insn++)
+			t->reads_memory[i] |= reads_memory(&t->program->insns[insn]);
 	int err = sets_init(&t->sets, FROM_PARAMS + t->word_count + 1);
 	if (!err)
 		err = sets_init(&t->targets, t->program->armed_count);
@@ -226,7 +252,8 @@ int taint_run(const struct program *program, struct kernel_paths *paths)
 		free(t->states[i]);
 	free(t->states);
 	free(t->queue);
-	free(t->queued);
+	free(t->reads_memory);
+	free(t->ones);
 	free(t->wide);
 	free(t->cells);
 	sets_free(&t->sets);
