@@ -135,8 +135,7 @@ int paths_of_ptx(const char *text, size_t bytes, const char *kernel, struct kern
 	paths.reason_offset = program.reason_line;
 	free_program(&program);
 	if (error) {
-		free(paths.slots);
-		free(paths.stores);
+		kernel_paths_free(&paths);
 		return error;
 	}
 	*ret_paths = paths;

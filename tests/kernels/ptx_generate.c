@@ -82,7 +82,7 @@ static unsigned condition(struct generator *g)
 	unsigned predicate = g->predicates++, word = g->words++;
 
 	/* By thread, by parameter, or both: no compiler could know. */
-	put(g, "shr.u32 %%r%u, %%tid_n, %u;", word, pick(g, 3));
+	put(g, "shr.u32 %%r%u, %%mixed, %u;", word, pick(g, 3));
 	put(g, "and.b32 %%r%u, %%r%u, 1;", word, word);
 	put(g, "setp.eq.u32 %%p%u, %%r%u, %u;", predicate, word, pick(g, 2));
 	return predicate;
@@ -190,7 +190,7 @@ static void by_memory(struct generator *g, const char *from, const char *other, 
 		break;
 	case 1:
 		put(g, "st.local.v2.u64 [depot+16], {%s, %s};", from, other);
-		put(g, "and.b32 %%r%u, %%tid_n, 1;", word);
+		put(g, "and.b32 %%r%u, %%mixed, 1;", word);
 		put(g, "mad.wide.u32 %%t0, %%r%u, 8, %%depot_at;", word);
 		put(g, "ld.local.u64 %%rd%u, [%%t0+16];", to);
 		break;
@@ -233,20 +233,20 @@ static void by_memory(struct generator *g, const char *from, const char *other, 
 		if (pick(g, 6) == 0) {
 			unsigned table = g->tables++ % 4, base = pick(g, g->params);
 
-			put(g, "mad.wide.u32 %%t0, %%tid, 8, %%rd%u;", base);
+			put(g, "mad.wide.u32 %%t0, %%lane, 8, %%rd%u;", base);
 			put(g, "st.global.u64 [%%t0+%u], %s;", REACH + 1024 + 256 * table, from);
 			put(g, "ld.global.u64 %%rd%u, [%%t0+%u];", to, REACH + 1024 + 256 * table);
 			break;
 		}
 		/* fall through */
 	default:
-		put(g, "mad.wide.u32 %%t0, %%tid, 8, %%shared_at;");
+		put(g, "mad.wide.u32 %%t0, %%lane, 8, %%shared_at;");
 		put(g, "st.shared.u64 [%%t0+%u], %s;", 256 * cell, from);
 		if (pick(g, 2)) {
 			put(g, "atom.shared.exch.b64 %%rd%u, [%%t0+%u], %s;", to, 256 * cell, other);
 		} else {
 			put(g, "bar.warp.sync -1;");
-			put(g, "xor.b32 %%r%u, %%tid, 1;", word);
+			put(g, "xor.b32 %%r%u, %%lane, 1;", word);
 			put(g, "mad.wide.u32 %%t0, %%r%u, 8, %%shared_at;", word);
 			put(g, "ld.shared.u64 %%rd%u, [%%t0+%u];", to, 256 * cell);
 			put(g, "bar.warp.sync -1;");
@@ -270,7 +270,7 @@ static void derive(struct generator *g)
 		if (pick(g, 2)) {
 			put(g, "add.s64 %%rd%u, %s, %u;", to, a.text, 8 * pick(g, 32));
 		} else if (pick(g, 2)) {
-			put(g, "mad.wide.u32 %%rd%u, %%tid, 8, %s;", to, a.text);
+			put(g, "mad.wide.u32 %%rd%u, %%lane, 8, %s;", to, a.text);
 		} else {
 			put(g, "shl.b64 %%t0, %%m, 3;");
 			put(g, "add.s64 %%rd%u, %%t0, %s;", to, a.text);
@@ -317,10 +317,10 @@ static void use(struct generator *g)
 
 	switch (pick(g, 10)) {
 	case 0:
-		put(g, "st.global.u32 [%s+%u], %%tid;", at.text, offset);
+		put(g, "st.global.u32 [%s+%u], %%lane;", at.text, offset);
 		break;
 	case 1:
-		put(g, "st.u32 [%s+%u], %%tid;", at.text, offset);
+		put(g, "st.u32 [%s+%u], %%lane;", at.text, offset);
 		break;
 	case 2:
 		put(g, "atom.global.add.u32 %%r%u, [%s+%u], 1;", word, at.text, offset);
@@ -332,7 +332,7 @@ static void use(struct generator *g)
 		put(g, "{ .param .b64 q0; st.param.b64 [q0], %s; call.uni write, (q0); }", at.text);
 		break;
 	case 5:
-		put(g, "@%%p%u st.global.u8 [%s+%u], %%tid;", condition(g), at.text, offset);
+		put(g, "@%%p%u st.global.u8 [%s+%u], %%lane;", condition(g), at.text, offset);
 		break;
 	default:
 		put(g, "ld.global.u32 %%r%u, [%s+%u];", word, at.text, offset);
@@ -433,7 +433,7 @@ struct generated ptx_generate(uint64_t seed)
 		put(&g, array ? "ld.param.u64 %%rd%u, [k_0+%u];" : "ld.param.u64 %%rd%u, [k_%u];", i, array ? 8 * i : i);
 		g.pointers[g.count++] = (struct pointer){.number = i};
 	}
-	put(&g, "ld.param.u32 %%n, [k_n];\n\tld.param.u64 %%m, [k_m];\n\tmov.u32 %%tid, %%tid.x;\n\tadd.u32 %%tid_n, %%tid, %%n;");
+	put(&g, "ld.param.u32 %%n, [k_n];\n\tld.param.u64 %%m, [k_m];\n\tmov.u32 %%lane, %%tid.x;\n\tadd.u32 %%mixed, %%lane, %%n;");
 	put(&g, "mov.u64 %%depot_at, depot;\n\tmov.u64 %%shared_at, cells;");
 	for (unsigned i = 0; i < g.variables; i++) {
 		put(&g, "mov.u64 %%v%u, %%rd%u;", i, pick(&g, g.params));
@@ -441,14 +441,14 @@ struct generated ptx_generate(uint64_t seed)
 	}
 	/* So that what is read before it is written is a pointer too. */
 	put(&g, "st.local.v2.u64 [depot], {%%rd0, %%rd0};\n\tst.local.v2.u64 [depot+16], {%%rd0, %%rd0};");
-	put(&g, "mad.wide.u32 %%t0, %%tid, 8, %%shared_at;");
+	put(&g, "mad.wide.u32 %%t0, %%lane, 8, %%shared_at;");
 	for (unsigned i = 0; i < 4; i++)
 		put(&g, "st.shared.u64 [%%t0+%u], %%rd0;", 256 * i);
 	put(&g, "bar.sync 0;");
 	if (array && pick(&g, 2)) {
 		unsigned to = fresh(&g);
 
-		put(&g, "rem.u32 %%r0, %%tid_n, %u;\n\tmov.b64 %%t0, k_0;\n\tmad.wide.u32 %%t0, %%r0, 8, %%t0;\n\tld.param.u64 %%rd%u, [%%t0];", g.params, to);
+		put(&g, "rem.u32 %%r0, %%mixed, %u;\n\tmov.b64 %%t0, k_0;\n\tmad.wide.u32 %%t0, %%r0, 8, %%t0;\n\tld.param.u64 %%rd%u, [%%t0];", g.params, to);
 		g.words = 1;
 		found(&g, to, 0);
 	}
@@ -466,7 +466,7 @@ struct generated ptx_generate(uint64_t seed)
 	for (unsigned i = 0; i < g.params && !array; i++)
 		fprintf(out, ".param .u64 k_%u, ", i);
 	fprintf(out, ".param .u32 k_n, .param .u64 k_m)\n{\n\t.local .align 16 .b8 depot[32];\n\t.shared .align 16 .b8 cells[1024];\n"
-		     "\t.reg .b64 %%rd<%u>, %%v<4>, %%t<2>, %%m, %%depot_at, %%shared_at;\n\t.reg .b32 %%r<%u>, %%n, %%tid, %%tid_n;\n"
+		     "\t.reg .b64 %%rd<%u>, %%v<4>, %%t<2>, %%m, %%depot_at, %%shared_at;\n\t.reg .b32 %%r<%u>, %%n, %%lane, %%mixed;\n"
 		     "\t.reg .b16 %%h<4>;\n\t.reg .f64 %%d<1>;\n\t.reg .pred %%p<%u>;\n%s\tret;\n}\n",
 		g.registers + 1, g.words + 1, g.predicates + 1, body);
 	fclose(out);

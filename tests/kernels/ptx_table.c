@@ -9,30 +9,18 @@
 #include <string.h>
 
 #include "shim/kernels/paths.h"
+#include "tests/kernels/file.h"
 #include "tests/kernels/ptx_text.h"
-
-static char *read_file(const char *path, size_t *ret_bytes)
-{
-	FILE *file = fopen(path, "re");
-	char *text = NULL;
-	size_t room = 0;
-	ssize_t length;
-
-	cr_assert(file, "%s", path);
-	length = getdelim(&text, &room, '\0', file);
-	cr_assert(length > 0, "%s", path);
-	fclose(file);
-	*ret_bytes = (size_t)length;
-	return text;
-}
 
 static int check_file(const char *path)
 {
 	size_t bytes;
-	char *text = read_file(path, &bytes);
+	char *text = read_whole(path, &bytes);
 	int count = 0;
 
-	for (const char *at = strstr(text, "//= "); at; at = strstr(at, "//= ")) {
+	cr_assert(text, "%s", path);
+	/* Not terminated: expectations are followed by text. */
+	for (char *at = memmem(text, bytes, "//= ", 4); at; at = memmem(at, bytes - (size_t)(at - text), "//= ", 4)) {
 		char name[512], expected[4096], found[4096];
 		struct kernel_paths paths;
 
@@ -41,8 +29,7 @@ static int check_file(const char *path)
 		ptx_paths_spell(&paths, found, sizeof(found));
 		cr_expect_str_eq(found, expected + strspn(expected, " "), "%s: %s:%s, but found %s (line %u)", path, name, expected, found,
 		                 paths.reason_offset);
-		free(paths.slots);
-		free(paths.stores);
+		kernel_paths_free(&paths);
 		at += 4;
 		count++;
 	}

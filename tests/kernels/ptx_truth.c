@@ -131,8 +131,7 @@ static void judge(const struct region *region, const struct generated *kernel, u
 		fprintf(stderr, "seed %" PRIu64 " is missed: %s (line %u)\n%s\n", seed, found, paths.reason_offset, kernel->text);
 		totals->misses++;
 	}
-	free(paths.slots);
-	free(paths.stores);
+	kernel_paths_free(&paths);
 }
 
 int main(int argc, char **argv)
