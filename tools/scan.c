@@ -143,7 +143,7 @@ static void put_json(const char *file, const struct scan_kernel *kernel)
 	puts("]}");
 }
 
-static int put_all(const char *path, struct scan_result *result, bool json)
+static int put_all(const char *path, struct scan_result *result, bool json, bool filtered)
 {
 	if (result->count)
 		qsort(result->kernels, result->count, sizeof(*result->kernels), compare_kernels);
@@ -162,7 +162,7 @@ static int put_all(const char *path, struct scan_result *result, bool json)
 	if (result->damaged)
 		tool_say("%s: %zu images are damaged", path, result->damaged);
 	if (!result->count && !result->zstd && !result->damaged)
-		tool_say("%s: no such kernel", path);
+		tool_say(filtered ? "%s: no such kernel" : "%s: holds no kernel", path);
 	return result->damaged || result->zstd ? TOOL_NO_IMAGE : TOOL_OK;
 }
 
@@ -198,7 +198,7 @@ static int scan_file(const char *path, const struct scan_filter *filter, bool js
 		tool_say("%s: %s", path, strerror(-answer));
 		answer = TOOL_OS_ERROR;
 	} else {
-		answer = put_all(path, &result, json);
+		answer = put_all(path, &result, json, filter->glob || filter->sm);
 	}
 	scan_free(&result);
 	munmap(bytes, (size_t)st.st_size);
