@@ -212,19 +212,12 @@ static void threads(void)
 		pthread_join(thread, NULL);
 }
 
-static void garbage(void)
-{
-	answer_status("garbage_set", cuCtxSetCurrent((CUcontext)conformance_ptx));
-	answer_status("garbage_push", cuCtxPushCurrent((CUcontext)conformance_ptx));
-}
-
 static const struct topic topics[] = {
 	{.name = "stack", .ask = stack},
 	{.name = "destroying_frees", .ask = destroying_frees},
 	{.name = "other_context", .ask = other_context},
 	{.name = "limits", .ask = limits},
 	{.name = "threads", .ask = threads},
-	{.name = "garbage", .ask = garbage, .alone = true},
 	{.name = NULL},
 };
 const struct family context_family = {.name = "context", .topics = topics};
