@@ -40,7 +40,7 @@ def line_problems(path, lines):
         if path.suffix in SPACES and "\t" in indent:
             yield f"{where}: tab in a file that is indented with spaces"
         # Alignment may add any number of spaces to tabs; spaces alone align with an opening bracket in column 0 (or are " *").
-        if path.suffix in TABS and re.match(r" {1,7}[^ *]", line) and not re.match(r"\w.*\(.*,$", before):
+        if path.suffix in TABS and re.match(r" {1,7}[^ *]", line) and not re.match(r" {0,7}\w.*,$", before):
             yield f"{where}: indented with spaces"
         before = line
 

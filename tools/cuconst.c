@@ -7,10 +7,12 @@ static const char help[] = "cuconst: `const` for CUDA memory, enforced at run ti
 			   "\n"
 			   "usage: cuconst run [options] -- PROGRAM [argument ...]\n"
 			   "       cuconst report [options] LOG ...\n"
+			   "       cuconst scan [options] FILE\n"
 			   "       cuconst --help | --version\n"
 			   "\n"
 			   "  run       start a program, unchanged, with libcuconst.so preloaded\n"
 			   "  report    summarise logs that `cuconst run --log FILE` wrote\n"
+			   "  scan      tell through which parameters the kernels of a file store\n"
 			   "\n"
 			   "cuconst COMMAND --help tells more.\n";
 
@@ -20,12 +22,13 @@ static const struct {
 } commands[] = {
 	{"run", run_command},
 	{"report", report_command},
+	{"scan", scan_command},
 };
 
 int main(int argc, char **argv)
 {
 	if (argc < 2)
-		return tool_usage(NULL, "no command: run or report");
+		return tool_usage(NULL, "no command: run, report or scan");
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
 		fputs(help, stdout);
 		return TOOL_OK;
@@ -38,5 +41,5 @@ int main(int argc, char **argv)
 		if (strcmp(argv[1], commands[i].name) == 0)
 			return commands[i].run(argc - 1, argv + 1);
 	}
-	return tool_usage(NULL, "unknown command '%s': run or report", argv[1]);
+	return tool_usage(NULL, "unknown command '%s': run, report or scan", argv[1]);
 }

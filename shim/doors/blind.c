@@ -31,7 +31,7 @@ static bool bypasses(const char *symbol, const void *bound, void *data)
 {
 	if (symbol[0] == 'c' && symbol[1] == 'u' && symbol[2] >= 'A' && symbol[2] <= 'Z')
 		return door_swap(bound) != NULL;
-	return !strcmp(symbol, "dlsym") && bound == door_real_dlsym;
+	return !strcmp(symbol, "dlsym") && bound == __atomic_load_n(&door_real_dlsym, __ATOMIC_RELAXED);
 }
 
 static int look_at_object(struct dl_phdr_info *info, size_t bytes, void *data)

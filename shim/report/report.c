@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "shim/report/buffer.h"
 #include "shim/report/fold.h"
@@ -18,6 +19,7 @@
 
 #define NOTES 32
 #define NOTE_SIZE 1024
+#define CLOSE_WAIT_MS 2000 /* stderr may be a pipe that nobody reads */
 
 static struct {
 	pthread_mutex_t lock; /* held while the outputs are opened, nothing else */
@@ -26,6 +28,7 @@ static struct {
 	_Atomic bool text; /* events go to stderr */
 	_Atomic bool said; /* something was recorded: the last text line is due */
 	_Atomic bool closed;
+	_Atomic unsigned writing; /* threads that are recording */
 	_Atomic uint64_t seq;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -188,6 +191,7 @@ bool report_emit(const struct report_event *event)
 		errno = saved;
 		return false;
 	}
+	atomic_fetch_add(&state.writing, 1);
 	count(event);
 	atomic_store(&state.said, true);
 	switch (fold_count(event, options_get()->site_limit, &folded)) {
@@ -202,6 +206,7 @@ bool report_emit(const struct report_event *event)
 	case FOLD_DROP:
 		break;
 	}
+	atomic_fetch_sub(&state.writing, 1);
 	errno = saved;
 	return true;
 }
@@ -227,6 +232,13 @@ static void write_summary(const struct report_summary *summary)
 	output_stderr(buf.text, buf.length);
 }
 
+/* A thread whose record is folded may be at the end of the process before the one whose record is not: the last line waits for it, not for ever. */
+static void wait_for_records(void)
+{
+	for (int i = 0; i < CLOSE_WAIT_MS * 10 && atomic_load(&state.writing); i++)
+		nanosleep(&(struct timespec){0, 100000}, NULL);
+}
+
 void report_close(const struct report_summary *summary)
 {
 	int saved = errno;
@@ -235,6 +247,7 @@ void report_close(const struct report_summary *summary)
 
 	/* A child of fork that recorded nothing has opened nothing, and has nothing to sum up. */
 	if (atomic_load(&state.open) && !atomic_exchange(&state.closed, true)) {
+		wait_for_records();
 		while (fold_next(&index, options_get()->site_limit, &folded))
 			write_json(NULL, &folded);
 		write_summary(summary);
@@ -252,6 +265,7 @@ void report_postfork_child(void)
 	atomic_store(&state.said, false);
 	atomic_store(&state.closed, false);
 	atomic_store(&state.seq, 0);
+	atomic_store(&state.writing, 0);
 	output_postfork_child();
 	fold_postfork_child();
 	suppress_postfork_child();

@@ -30,11 +30,10 @@ enum { OPEN, CLOSING, CLOSED };
 static _Atomic int closed; /* the report */
 static const char *lacking; /* a driver function without which nothing can be checked on the device; NULL: all are there */
 
-static void summary_fill(struct report_summary *ret, char *blind, size_t blind_bytes)
+static void summary_count(struct report_summary *ret)
 {
 	struct protect_totals totals = protect_totals();
 	struct verify_counts checks = verify_counts();
-	uint64_t unjudged = hook_counted(COUNT_UNJUDGED);
 	*ret = (struct report_summary){
 		.ranges_ever = totals.ranges_ever,
 		.ranges_live = totals.ranges_live,
@@ -51,14 +50,19 @@ static void summary_fill(struct report_summary *ret, char *blind, size_t blind_b
 		.suppressed = suppress_count(),
 		.ended_unverified = totals.ended_unverified,
 	};
-	/* What this very run could not see. */
-	int used = unjudged ? snprintf(blind, blind_bytes, "%llu calls or graphs whose parameters could not be read; ",
+}
+
+/* What this very run could not see, as text for the last line; NULL: nothing known. Reads all relocations: once, at the end. */
+static const char *find_blind(char *text, size_t bytes)
+{
+	uint64_t unjudged = hook_counted(COUNT_UNJUDGED);
+	int used = unjudged ? snprintf(text, bytes, "%llu calls or graphs whose parameters could not be read; ",
 	                               (unsigned long long)unjudged)
 	                    : 0;
-	size_t doors = door_blind(blind + used, blind_bytes - (size_t)used);
+	size_t doors = door_blind(text + used, bytes - (size_t)used);
 	if (used && !doors)
-		blind[used - 2] = '\0';
-	ret->blind = used || doors ? blind : NULL;
+		text[used - 2] = '\0';
+	return used || doors ? text : NULL;
 }
 
 /* Another thread writes the last line. Bounded: it may have been stopped, or be this one below a signal handler. */
@@ -78,7 +82,8 @@ static void close_report(void)
 		wait_until_closed();
 		return;
 	}
-	summary_fill(&summary, blind, sizeof blind);
+	summary_count(&summary);
+	summary.blind = find_blind(blind, sizeof blind);
 	atomic_fetch_add(&status_page()->launches, summary.launches);
 	bool used = summary.ranges_ever || summary.launches || summary.calls || summary.graph_launches;
 	/* Whoever asked for a log finds in it that nothing was protected. */
@@ -246,13 +251,12 @@ void lifecycle_stop(void)
 
 __attribute__((visibility("default"))) cuconst_result cuconst_stats(struct cuconst_stats *ret_stats)
 {
-	char blind[BLIND_BYTES];
 	struct report_summary summary;
 	if (!ret_stats || ret_stats->size < sizeof ret_stats->size)
 		return CUCONST_ERROR_INVALID_VALUE;
 	if (!options_get()->enabled || atomic_load(&hook_disabled))
 		return CUCONST_ERROR_NOT_ACTIVE;
-	summary_fill(&summary, blind, sizeof blind);
+	summary_count(&summary);
 	struct cuconst_stats stats = {
 		.size = ret_stats->size,
 		.ranges = summary.ranges_live,

@@ -1,7 +1,9 @@
 /*
- * The program closes every descriptor, then violates: the record is on disk all the same.
+ * The program closes every descriptor, then violates: the record is on disk all the same. In `log` the driver must take the call, and a real one
+ * may not without its files, so the answer is not looked at.
  *
  * expect log exit 0 ""
+ * expect deny exit 0 ""
  * expect strict exit 86 ""
  */
 #include "misuse.h"
@@ -9,12 +11,11 @@
 int main(void)
 {
 	start();
-	CHECK(cuMemsetD8(p, 1, 16)); /* a real driver needs its files to load what this uses */
 	protect(p, SIZE, "p");
 	for (int fd = 3; fd < 1024; fd++)
 		close(fd);
 	close(1);
 	close(2);
-	CHECK(cuMemsetD8(p, 9, 16));
+	cuMemsetD8(p, 9, 16);
 	return 0;
 }

@@ -38,8 +38,8 @@ def test_every_option_is_in_the_help(tool):
 
 
 WRONG = {
-    (): "no command: run or report",
-    ("walk",): "unknown command 'walk': run or report",
+    (): "no command: run, report or scan",
+    ("walk",): "unknown command 'walk': run, report or scan",
     ("run",): "no program to run: cuconst run [options] -- PROGRAM [argument ...]",
     ("run", "--"): "no program to run: cuconst run [options] -- PROGRAM [argument ...]",
     ("run", "--mode", "loud", "true"): "--mode loud: must be log, deny or strict",

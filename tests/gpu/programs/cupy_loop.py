@@ -1,8 +1,8 @@
 """CuPy: ufuncs, reductions, sort, FFT, matmul, a raw kernel. Arguments: steps [seconds: print the time per step]."""
 import sys
-import time
 
 import cupy as cp
+import timing
 
 steps = int(sys.argv[1])
 cp.random.seed(1)
@@ -25,12 +25,5 @@ total = float(step())
 for _ in range(3):
     step()
 cp.cuda.Device().synchronize()
-began = time.perf_counter()
-for _ in range(steps):
-    step()
-cp.cuda.Device().synchronize()
-took = time.perf_counter() - began
-if "seconds" in sys.argv:
-    print("seconds", took / steps)
-else:
+if not timing.run(step, cp.cuda.Device().synchronize, steps):
     print("total", f"{total:.3f}")

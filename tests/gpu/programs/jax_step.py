@@ -1,11 +1,11 @@
 """JAX: a jitted training step with donated parameters. Arguments: steps [seconds]."""
 import os
 import sys
-import time
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 import jax
 import jax.numpy as jnp
+import timing
 
 steps = int(sys.argv[1])
 w = jax.random.normal(jax.random.PRNGKey(1), (256, 256)) * 0.05
@@ -22,12 +22,12 @@ first = float(loss(w))
 for _ in range(3):
     w = step(w)
 w.block_until_ready()
-began = time.perf_counter()
-for _ in range(steps):
+
+
+def train():
+    global w
     w = step(w)
-w.block_until_ready()
-took = time.perf_counter() - began
-if "seconds" in sys.argv:
-    print("seconds", took / steps)
-else:
+
+
+if not timing.run(train, lambda: w.block_until_ready(), steps):
     print("first", f"{first:.5f}")

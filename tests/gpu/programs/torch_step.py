@@ -1,7 +1,7 @@
 """PyTorch: a transformer layer's training step with AdamW, then a CUDA graph. Arguments: steps [seconds]."""
 import sys
-import time
 
+import timing
 import torch
 
 steps = int(sys.argv[1])
@@ -28,12 +28,5 @@ with torch.cuda.graph(graph):
     z.add_(1)
 graph.replay()
 torch.cuda.synchronize()
-began = time.perf_counter()
-for _ in range(steps):
-    step()
-torch.cuda.synchronize()
-took = time.perf_counter() - began
-if "seconds" in sys.argv:
-    print("seconds", took / steps)
-else:
+if not timing.run(step, torch.cuda.synchronize, steps):
     print("first", f"{first:.5f}", "graph", float(z.sum()))

@@ -1,7 +1,7 @@
 """Triton: an element-wise kernel. Arguments: steps [seconds]."""
 import sys
-import time
 
+import timing
 import torch
 import triton
 import triton.language as tl
@@ -26,12 +26,5 @@ def step():
 
 step()
 torch.cuda.synchronize()
-began = time.perf_counter()
-for _ in range(steps):
-    step()
-torch.cuda.synchronize()
-took = time.perf_counter() - began
-if "seconds" in sys.argv:
-    print("seconds", took / steps)
-else:
+if not timing.run(step, torch.cuda.synchronize, steps):
     print("sum", float(z.sum()))

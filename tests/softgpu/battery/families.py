@@ -455,9 +455,7 @@ def approximate(kernel, row):
     name, result, sources, _, _, inputs = row
     for turn in range(4):
         values = [kernel.pools[letter][(turn + n) % len(kernel.pools[letter])] for n, letter in enumerate(sources)]
-        if inputs == "moderate":  # exponent between -31 and 32
-            values = [kernel.make("f", f"lop3.b32 {{}}, {value}, 0x8fffffff, 0x30000000, 0xf8") for value in values]
-        elif inputs == "angle":
+        if inputs == "angle":
             small = [kernel.make("r", f"and.b32 {{}}, {value}, 0xffff") for value in values]
             values = [kernel.make("f", f"cvt.rn.f32.u32 {{}}, {value}") for value in small]
             values = [kernel.make("f", f"fma.rn.f32 {{}}, {value}, 0f38C90FDB, 0fC0490FDB") for value in values]

@@ -4,8 +4,10 @@
 static void arrays(void)
 {
 	CUarray array = NULL, deep = NULL, other = NULL;
-	CUDA_ARRAY_DESCRIPTOR flat = {.Width = 16, .Height = 4, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1}, got = {0};
-	CUDA_ARRAY3D_DESCRIPTOR cube = {.Width = 8, .Height = 4, .Depth = 2, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 4};
+	CUDA_ARRAY_DESCRIPTOR flat = {.Width = 16, .Height = 4, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1},
+			      got = {0};
+	CUDA_ARRAY3D_DESCRIPTOR cube = {
+		.Width = 8, .Height = 4, .Depth = 2, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 4};
 	CUDA_ARRAY3D_DESCRIPTOR got_cube = {0};
 	float host[64], back[64] = {0};
 	CUDA_ARRAY_DESCRIPTOR bad = flat;
@@ -32,12 +34,23 @@ static void arrays(void)
 	answer("descriptor_value", "%zu x %zu, format %d, %u", got.Width, got.Height, got.Format, got.NumChannels);
 	answer_status("create_cube", cuArray3DCreate(&deep, &cube));
 	answer_status("descriptor_cube", cuArray3DGetDescriptor(&got_cube, deep));
-	answer("descriptor_cube_value", "%zu x %zu x %zu, flags %u", got_cube.Width, got_cube.Height, got_cube.Depth, got_cube.Flags);
+	answer("descriptor_cube_value", "%zu x %zu x %zu, flags %u", got_cube.Width, got_cube.Height, got_cube.Depth,
+	       got_cube.Flags);
 	answer_status("descriptor_of_cube", cuArrayGetDescriptor(&got, deep));
-	CUDA_MEMCPY2D to = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host, .srcPitch = 64,
-	                    .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = array, .WidthInBytes = 64, .Height = 4};
-	CUDA_MEMCPY2D from = {.srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = array,
-	                      .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = back, .dstPitch = 64, .WidthInBytes = 64, .Height = 4};
+	CUDA_MEMCPY2D to = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+	                    .srcHost = host,
+	                    .srcPitch = 64,
+	                    .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+	                    .dstArray = array,
+	                    .WidthInBytes = 64,
+	                    .Height = 4};
+	CUDA_MEMCPY2D from = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+	                      .srcArray = array,
+	                      .dstMemoryType = CU_MEMORYTYPE_HOST,
+	                      .dstHost = back,
+	                      .dstPitch = 64,
+	                      .WidthInBytes = 64,
+	                      .Height = 4};
 	answer_status("copy_to", cuMemcpy2D(&to));
 	answer_status("copy_from", cuMemcpy2D(&from));
 	answer_yes("copy_same", memcmp(host, back, sizeof(back)) == 0);
@@ -54,8 +67,15 @@ static void arrays(void)
 	answer_status("line_to_device", cuMemcpyAtoD(memory, array, 0, 64));
 	answer_status("line_between", cuMemcpyAtoA(array, 0, array, 0, 64));
 	uint8_t cells[64] = {1, 2, 3, 4};
-	CUDA_MEMCPY3D box = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = cells, .srcPitch = 32, .srcHeight = 1,
-	                     .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = deep, .WidthInBytes = 32, .Height = 1, .Depth = 2};
+	CUDA_MEMCPY3D box = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+	                     .srcHost = cells,
+	                     .srcPitch = 32,
+	                     .srcHeight = 1,
+	                     .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+	                     .dstArray = deep,
+	                     .WidthInBytes = 32,
+	                     .Height = 1,
+	                     .Depth = 2};
 	answer_status("copy_box", cuMemcpy3D(&box));
 	box.Depth = 3;
 	answer_status("copy_box_past", cuMemcpy3D(&box));
@@ -118,9 +138,10 @@ static void shareable(void)
 	NEED(cuMemCreate(&handle, 2 << 20, &property, 0));
 	answer_status("export_not_shareable",
 	              cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-	answer_status("export_unknown", cuMemExportToShareableHandle(&descriptor, handle, (CUmemAllocationHandleType)0x77, 0));
-	answer_status("import_garbage",
-	              cuMemImportFromShareableHandle(&handle, (void *)(uintptr_t)-1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+	answer_status("export_unknown",
+	              cuMemExportToShareableHandle(&descriptor, handle, (CUmemAllocationHandleType)0x77, 0));
+	answer_status("import_garbage", cuMemImportFromShareableHandle(&handle, (void *)(uintptr_t)-1,
+	                                                               CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
 }
 
 static const struct topic ipc_topics[] = {

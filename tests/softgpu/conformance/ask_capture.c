@@ -88,21 +88,51 @@ static void forbidden(CUstreamCaptureMode mode, const char *prefix)
 		CUresult status = CUDA_SUCCESS;
 
 		switch (i) {
-		case 0: what = "alloc", status = cuMemAlloc(&other, 64); break;
-		case 1: what = "free", status = cuMemFree(0); break;
-		case 2: what = "host_alloc", status = cuMemHostAlloc(&host, 64, 0); break;
-		case 3: what = "copy", status = cuMemcpyHtoD(memory, &word, 4); break;
-		case 4: what = "copy_back", status = cuMemcpyDtoH(&word, memory, 4); break;
-		case 5: what = "set", status = cuMemsetD8(memory, 0, 4); break;
-		case 6: what = "synchronize_context", status = cuCtxSynchronize(); break;
-		case 7: what = "synchronize_itself", status = cuStreamSynchronize(s); break;
-		case 8: what = "query_itself", status = cuStreamQuery(s); break;
-		case 9: what = "set_on_null_stream", status = cuMemsetD8Async(memory, 0, 4, NULL); break;
-		case 10: what = "query_event", status = cuEventQuery(recorded); break;
-		case 11: what = "synchronize_event", status = cuEventSynchronize(recorded); break;
-		case 12: what = "stream_create", status = cuStreamCreate(&another, 0); break;
-		case 13: what = "module_load", status = cuModuleLoadData(&module, conformance_ptx); break;
-		case 14: what = "context_limit", status = cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 2048); break;
+		case 0:
+			what = "alloc", status = cuMemAlloc(&other, 64);
+			break;
+		case 1:
+			what = "free", status = cuMemFree(0);
+			break;
+		case 2:
+			what = "host_alloc", status = cuMemHostAlloc(&host, 64, 0);
+			break;
+		case 3:
+			what = "copy", status = cuMemcpyHtoD(memory, &word, 4);
+			break;
+		case 4:
+			what = "copy_back", status = cuMemcpyDtoH(&word, memory, 4);
+			break;
+		case 5:
+			what = "set", status = cuMemsetD8(memory, 0, 4);
+			break;
+		case 6:
+			what = "synchronize_context", status = cuCtxSynchronize();
+			break;
+		case 7:
+			what = "synchronize_itself", status = cuStreamSynchronize(s);
+			break;
+		case 8:
+			what = "query_itself", status = cuStreamQuery(s);
+			break;
+		case 9:
+			what = "set_on_null_stream", status = cuMemsetD8Async(memory, 0, 4, NULL);
+			break;
+		case 10:
+			what = "query_event", status = cuEventQuery(recorded);
+			break;
+		case 11:
+			what = "synchronize_event", status = cuEventSynchronize(recorded);
+			break;
+		case 12:
+			what = "stream_create", status = cuStreamCreate(&another, 0);
+			break;
+		case 13:
+			what = "module_load", status = cuModuleLoadData(&module, conformance_ptx);
+			break;
+		case 14:
+			what = "context_limit", status = cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 2048);
+			break;
 		default:
 			what = "copy_async_pageable";
 			status = cuMemcpyHtoDAsync(memory, &word, 4, s);
@@ -286,8 +316,7 @@ static void to_graph(void)
 	CUdeviceptr memory = device_memory(64);
 	NEED(cuGraphCreate(&graph, 0));
 	NEED(cuGraphAddEmptyNode(&first, graph, NULL, 0));
-	answer_status("to_graph",
-	              cuStreamBeginCaptureToGraph(s, graph, &first, NULL, 1, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	answer_status("to_graph", cuStreamBeginCaptureToGraph(s, graph, &first, NULL, 1, CU_STREAM_CAPTURE_MODE_GLOBAL));
 	answer_status("to_graph_set", cuMemsetD8Async(memory, 1, 4, s));
 	answer_status("update_dependencies",
 	              cuStreamUpdateCaptureDependencies(s, &first, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES));

@@ -147,7 +147,6 @@ static void other_context(void)
 	answer_status("other_set_on_stream", cuMemsetD8Async(memory, 0, 4, stream));
 	answer_status("other_event_record", cuEventRecord(event, NULL));
 	answer_status("other_event_record_own_stream", cuEventRecord(event, stream));
-	answer_status("other_event_query", cuEventQuery(event));
 	answer_status("other_launch_null_stream", cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
 	answer_status("other_launch_own_stream", cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
 	answer_status("other_free", cuMemFree(memory));
@@ -215,7 +214,7 @@ static void threads(void)
 static const struct topic topics[] = {
 	{.name = "stack", .ask = stack},
 	{.name = "destroying_frees", .ask = destroying_frees},
-	{.name = "other_context", .ask = other_context},
+	{.name = "other_context", .ask = other_context, .alone = true},
 	{.name = "limits", .ask = limits},
 	{.name = "threads", .ask = threads},
 	{.name = NULL},

@@ -37,7 +37,8 @@ static void flat(void)
 	answer_status("any", cuMemcpy(b, a, 16));
 	answer_status("any_to_host", cuMemcpy((CUdeviceptr)(uintptr_t)host, a, 16));
 	answer_status("any_from_host", cuMemcpy(a, (CUdeviceptr)(uintptr_t)host, 16));
-	answer_status("any_host_to_host", cuMemcpy((CUdeviceptr)(uintptr_t)(host + 64), (CUdeviceptr)(uintptr_t)host, 16));
+	answer_status("any_host_to_host",
+	              cuMemcpy((CUdeviceptr)(uintptr_t)(host + 64), (CUdeviceptr)(uintptr_t)host, 16));
 	answer_status("any_null", cuMemcpy(0, a, 16));
 	answer_status("async_null_stream", cuMemcpyHtoDAsync(a, host, 16, NULL));
 	answer_status("async_past_end", cuMemcpyHtoDAsync(a, host, 1025, NULL));
@@ -75,9 +76,14 @@ static void rectangles(void)
 {
 	CUdeviceptr a = device_memory(1024), b = device_memory(1024);
 	char host[1024] = {0};
-	CUDA_MEMCPY2D good = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = a, .srcPitch = 64,
-	                      .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = b, .dstPitch = 64,
-	                      .WidthInBytes = 32, .Height = 16};
+	CUDA_MEMCPY2D good = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+	                      .srcDevice = a,
+	                      .srcPitch = 64,
+	                      .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+	                      .dstDevice = b,
+	                      .dstPitch = 64,
+	                      .WidthInBytes = 32,
+	                      .Height = 16};
 	CUDA_MEMCPY2D c = good;
 
 	answer_status("2d", cuMemcpy2D(&c));
@@ -122,9 +128,17 @@ static void rectangles(void)
 	c.dstPitch = (size_t)1 << 32;
 	answer_status("2d_pitch_beyond", cuMemcpy2D(&c));
 
-	CUDA_MEMCPY3D d = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = a, .srcPitch = 16, .srcHeight = 4,
-	                   .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = b, .dstPitch = 16, .dstHeight = 4,
-	                   .WidthInBytes = 16, .Height = 4, .Depth = 4};
+	CUDA_MEMCPY3D d = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+	                   .srcDevice = a,
+	                   .srcPitch = 16,
+	                   .srcHeight = 4,
+	                   .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+	                   .dstDevice = b,
+	                   .dstPitch = 16,
+	                   .dstHeight = 4,
+	                   .WidthInBytes = 16,
+	                   .Height = 4,
+	                   .Depth = 4};
 	CUDA_MEMCPY3D e = d;
 	answer_status("3d", cuMemcpy3D(&e));
 	answer_status("3d_null", cuMemcpy3D(NULL));

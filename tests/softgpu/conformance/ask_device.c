@@ -20,7 +20,6 @@ static void handles(void)
 	answer_status("name", cuDeviceGetName(name, sizeof(name), 0));
 	answer_status("name_short", cuDeviceGetName(name, 4, 0));
 	answer_number("name_short_length", (long long)strlen(name));
-	answer_status("name_zero", cuDeviceGetName(name, 0, 0));
 	answer_status("name_null", cuDeviceGetName(NULL, 4, 0));
 	answer_status("name_no_device", cuDeviceGetName(name, 4, count));
 	answer_status("uuid", cuDeviceGetUuid(&id, 0));
@@ -42,7 +41,8 @@ static void handles(void)
 	answer_number("peer_itself_value", value);
 	answer_status("peer_no_device", cuDeviceCanAccessPeer(&value, 0, count));
 	answer_status("p2p_itself", cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 0));
-	answer_status("p2p_no_device", cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, count));
+	answer_status("p2p_no_device",
+	              cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, count));
 	answer_status("affinity", cuDeviceGetExecAffinitySupport(&value, CU_EXEC_AFFINITY_TYPE_SM_COUNT, 0));
 	answer_status("affinity_unknown", cuDeviceGetExecAffinitySupport(&value, (CUexecAffinityType)77, 0));
 	answer_status("attribute_zero", cuDeviceGetAttribute(&value, (CUdevice_attribute)0, 0));
@@ -152,9 +152,10 @@ static void attributes(void)
 
 static void error_texts(void)
 {
-	static const int statuses[] = {0,   1,   2,   3,   4,   34,  36,  46,  100, 101, 200, 201, 205, 209, 211, 217, 218, 222, 226, 300,
-	                               301, 302, 304, 400, 401, 500, 600, 700, 701, 702, 704, 705, 708, 709, 712, 713, 715, 716, 717, 718,
-	                               719, 720, 800, 801, 802, 900, 901, 902, 903, 904, 905, 906, 907, 908, 909, 910, 911, 912, 915, 999};
+	static const int statuses[] = {0,   1,   2,   3,   4,   34,  36,  46,  100, 101, 200, 201, 205, 209, 211,
+	                               217, 218, 222, 226, 300, 301, 302, 304, 400, 401, 500, 600, 700, 701, 702,
+	                               704, 705, 708, 709, 712, 713, 715, 716, 717, 718, 719, 720, 800, 801, 802,
+	                               900, 901, 902, 903, 904, 905, 906, 907, 908, 909, 910, 911, 912, 915, 999};
 	char question[32];
 
 	for (size_t i = 0; i < sizeof(statuses) / sizeof(*statuses); i++) {
@@ -170,7 +171,6 @@ static void error_texts(void)
 	answer_yes("error.unknown_name_null", name == NULL);
 	answer_status("error.unknown_text", cuGetErrorString((CUresult)12345, &text));
 	answer_yes("error.unknown_text_null", text == NULL);
-	answer_status("error.null", cuGetErrorName(CUDA_SUCCESS, NULL));
 }
 
 static const struct topic topics[] = {

@@ -36,8 +36,10 @@ static void shapes(void)
 	void *parameters[] = {&memory};
 	answer_status("bounded_64", cuLaunchKernel(kernel("bounded"), 1, 1, 1, 64, 1, 1, 0, NULL, parameters, NULL));
 	answer_status("bounded_65", cuLaunchKernel(kernel("bounded"), 1, 1, 1, 65, 1, 1, 0, NULL, parameters, NULL));
-	answer_status("shared_static_and_dynamic", cuLaunchKernel(kernel("shared"), 1, 1, 1, 1, 1, 1, 48128, NULL, parameters, NULL));
-	answer_status("shared_static_and_more", cuLaunchKernel(kernel("shared"), 1, 1, 1, 1, 1, 1, 48129, NULL, parameters, NULL));
+	answer_status("shared_static_and_dynamic",
+	              cuLaunchKernel(kernel("shared"), 1, 1, 1, 1, 1, 1, 48128, NULL, parameters, NULL));
+	answer_status("shared_static_and_more",
+	              cuLaunchKernel(kernel("shared"), 1, 1, 1, 1, 1, 1, 48129, NULL, parameters, NULL));
 	answer_status("synchronize", cuCtxSynchronize());
 	answer_number("shared_value", word_at(memory));
 }
@@ -56,7 +58,8 @@ static void parameters_of(void)
 	memory = device_memory(64);
 	packed.out = memory;
 	packed.value = 7;
-	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+	                 CU_LAUNCH_PARAM_END};
 	answer_status("null_function", cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
 	answer_status("extra", cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra));
 	answer_number("extra_value", word_at(memory));
@@ -75,7 +78,8 @@ static void attributes(void)
 	CUfunction store = kernel("store");
 	uint32_t value = 6;
 	CUlaunchAttribute list[2] = {0};
-	CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1};
+	CUlaunchConfig config = {
+		.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1};
 
 	memory = device_memory(64);
 	void *parameters[] = {&memory, &value};
@@ -106,7 +110,8 @@ static void attributes(void)
 	                              .value = {.programmaticStreamSerializationAllowed = 1}};
 	answer_status("ex_programmatic", cuLaunchKernelEx(&config, store, parameters, NULL));
 	answer_status("cooperative", cuLaunchCooperativeKernel(store, 1, 1, 1, 1, 1, 1, 0, NULL, parameters));
-	answer_status("cooperative_too_large", cuLaunchCooperativeKernel(store, 1000000, 1, 1, 1024, 1, 1, 0, NULL, parameters));
+	answer_status("cooperative_too_large",
+	              cuLaunchCooperativeKernel(store, 1000000, 1, 1, 1024, 1, 1, 0, NULL, parameters));
 	answer_status("attributes_synchronize", cuCtxSynchronize());
 }
 
@@ -274,6 +279,7 @@ static void work_behind(void)
 	int ran = 0;
 
 	enter();
+	kernels(); /* loading waits for the device */
 	NEED(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
 	hold_stream(s);
 	answer_status("behind_launch", launch_store(s, 0x1000, 1));

@@ -133,16 +133,16 @@ static void managed(void)
 	                                                        CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, memory, 4096));
 	answer_number("range_preferred_value", value);
 	answer_status("advise_preferred", cuMemAdvise(memory, 4096, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, gpu));
-	answer_status("range_preferred_set",
-	              cuMemRangeGetAttribute(&value, sizeof(value), CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, memory,
-	                                     4096));
+	answer_status(
+		"range_preferred_set",
+		cuMemRangeGetAttribute(&value, sizeof(value), CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, memory, 4096));
 	answer_number("range_preferred_set_value", value);
 	answer_status("advise_unknown", cuMemAdvise(memory, 4096, (CUmem_advise)99, gpu));
 	answer_status("advise_nowhere", cuMemAdvise(memory, 4096, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, nowhere));
 	answer_status("prefetch_device", cuMemPrefetchAsync(memory, 4096, gpu, 0, NULL));
 	answer_status("range_prefetched",
-	              cuMemRangeGetAttribute(&value, sizeof(value), CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, memory,
-	                                     4096));
+	              cuMemRangeGetAttribute(&value, sizeof(value), CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION,
+	                                     memory, 4096));
 	answer_number("range_prefetched_value", value);
 	answer_status("prefetch_host", cuMemPrefetchAsync(memory, 4096, host, 0, NULL));
 	answer_status("prefetch_flags", cuMemPrefetchAsync(memory, 4096, gpu, 1, NULL));

@@ -1,7 +1,8 @@
 /* Modules, functions and their parameters, symbols, linking; libraries and kernels. */
 #include "tests/softgpu/conformance/conformance.h"
 
-static const char broken_ptx[] = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry f()\n{\n	nonsense;\n}\n";
+static const char broken_ptx[] =
+	".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry f()\n{\n	nonsense;\n}\n";
 
 static void loading(void)
 {
@@ -95,9 +96,12 @@ static void functions(void)
 	answer_number("dynamic_shared_default", value);
 	NEED(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel("shared")));
 	answer_number("dynamic_shared_of_static", value);
-	answer_status("dynamic_shared_set", cuFuncSetAttribute(store, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000));
-	answer_status("dynamic_shared_beyond", cuFuncSetAttribute(store, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 300000));
-	answer_status("dynamic_shared_negative", cuFuncSetAttribute(store, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, -1));
+	answer_status("dynamic_shared_set",
+	              cuFuncSetAttribute(store, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000));
+	answer_status("dynamic_shared_beyond",
+	              cuFuncSetAttribute(store, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 300000));
+	answer_status("dynamic_shared_negative",
+	              cuFuncSetAttribute(store, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, -1));
 	answer_status("set_registers", cuFuncSetAttribute(store, CU_FUNC_ATTRIBUTE_NUM_REGS, 5));
 	answer_status("attribute_unknown", cuFuncGetAttribute(&value, (CUfunction_attribute)99, store));
 	answer_status("attribute_null", cuFuncGetAttribute(NULL, CU_FUNC_ATTRIBUTE_NUM_REGS, store));
@@ -147,8 +151,10 @@ static void linking(void)
 	answer_status("link_create_null", cuLinkCreate(0, NULL, NULL, NULL));
 	if (state == NULL)
 		return;
-	answer_status("link_add", cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)conformance_ptx, strlen(conformance_ptx) + 1, "one", 0, NULL, NULL));
-	answer_status("link_add_type", cuLinkAddData(state, (CUjitInputType)99, (void *)(uintptr_t)conformance_ptx, 16, "two", 0, NULL, NULL));
+	answer_status("link_add", cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)conformance_ptx,
+	                                        strlen(conformance_ptx) + 1, "one", 0, NULL, NULL));
+	answer_status("link_add_type", cuLinkAddData(state, (CUjitInputType)99, (void *)(uintptr_t)conformance_ptx, 16,
+	                                             "two", 0, NULL, NULL));
 	answer_status("link_add_no_file", cuLinkAddFile(state, CU_JIT_INPUT_PTX, "/nowhere/at/all.ptx", 0, NULL, NULL));
 	answer_status("link_complete", cuLinkComplete(state, &image, &size));
 	answer_yes("link_image", image != NULL && size > 0);
@@ -166,7 +172,8 @@ static void link_broken(void)
 	size_t size = 0;
 
 	NEED(cuLinkCreate(0, NULL, NULL, &state));
-	answer_status("link_add_broken", cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)broken_ptx, sizeof(broken_ptx), "one", 0, NULL, NULL));
+	answer_status("link_add_broken", cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)broken_ptx,
+	                                               sizeof(broken_ptx), "one", 0, NULL, NULL));
 	answer_status("link_complete_broken", cuLinkComplete(state, &image, &size));
 	answer_status("link_destroy_broken", cuLinkDestroy(state));
 	NEED(cuLinkCreate(0, NULL, NULL, &state));
@@ -219,7 +226,8 @@ static void libraries(void)
 	answer_status("attribute", cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, one, 0));
 	answer_number("attribute_value", value);
 	answer_status("attribute_no_device", cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, one, 99));
-	answer_status("attribute_set", cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 50000, one, 0));
+	answer_status("attribute_set",
+	              cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 50000, one, 0));
 	answer_status("function", cuKernelGetFunction(&function, one));
 	answer_status("function_name", cuFuncGetName(&name, function));
 	answer_status("function_module", cuFuncGetModule(&module, function));
@@ -230,7 +238,8 @@ static void libraries(void)
 	answer_status("kernel_as_function_name", cuFuncGetName(&name, (CUfunction)one));
 	answer_status("kernel_as_function_module", cuFuncGetModule(&module, (CUfunction)one));
 	answer_status("kernel_as_function_parameter", cuFuncGetParamInfo((CUfunction)one, 0, &offset, &size));
-	answer_status("kernel_as_function_attribute", cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, (CUfunction)one));
+	answer_status("kernel_as_function_attribute",
+	              cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, (CUfunction)one));
 	answer_status("function_as_kernel_name", cuKernelGetName(&name, (CUkernel)function));
 	answer_status("function_as_kernel_library", cuKernelGetLibrary(&got, (CUkernel)function));
 	answer_status("function_as_kernel_parameter", cuKernelGetParamInfo((CUkernel)function, 0, &offset, &size));

@@ -75,7 +75,8 @@ static void pools(void)
 	answer_number("threshold_value", (long long)value);
 	value = UINT64_MAX;
 	answer_status("threshold_set", cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &value));
-	answer_status("follow_events", cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, &flag));
+	answer_status("follow_events",
+	              cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, &flag));
 	answer_number("follow_events_value", flag);
 	answer_status("opportunistic", cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &flag));
 	answer_number("opportunistic_value", flag);

@@ -57,15 +57,6 @@ static void handles(void)
 	answer_status("destroy", cuStreamDestroy(s));
 }
 
-static void destroyed(void)
-{
-	CUstream s;
-
-	NEED(cuStreamCreate(&s, 0));
-	NEED(cuStreamDestroy(s));
-	answer_status("destroyed_synchronize", cuStreamSynchronize(s));
-}
-
 static void garbage(void)
 {
 	static char zeros[8192];
@@ -101,7 +92,6 @@ static void order(void)
 	release_streams();
 	answer_status("released", cuCtxSynchronize());
 	answer_status("released_query", cuStreamQuery(free_one));
-	answer_number("last_value", word_at(memory) & 0xff);
 	hold_stream(blocking);
 	answer_status("destroy_busy", cuStreamDestroy(blocking));
 	release_streams();
@@ -142,7 +132,6 @@ static const struct topic topics[] = {
 	{.name = "handles", .ask = handles},
 	{.name = "order", .ask = order},
 	{.name = "callbacks", .ask = callbacks},
-	{.name = "destroyed", .ask = destroyed, .alone = true},
 	{.name = "garbage", .ask = garbage, .alone = true},
 	{.name = NULL},
 };
@@ -220,7 +209,6 @@ static void memops(void)
 	list[1].writeValue.address = memory + 4;
 	answer_status("batch", cuStreamBatchMemOp(s, 2, list, 0));
 	answer_status("batch_none", cuStreamBatchMemOp(s, 0, list, 0));
-	answer_status("batch_null", cuStreamBatchMemOp(s, 1, NULL, 0));
 	answer_status("batch_flags", cuStreamBatchMemOp(s, 1, list, 1));
 	answer_status("batch_257", cuStreamBatchMemOp(s, 257, list, 0));
 	list[1].operation = (CUstreamBatchMemOpType)99;

@@ -19,10 +19,10 @@
 enum { PROCESS_SECONDS = 20 };
 
 static const struct family *const families[] = {
-	&init_family,   &device_family, &primary_family, &context_family, &memory_family, &copy_family,     &set_family,
-	&vmm_family,    &pool_family,   &pointer_family, &stream_family, &event_family,    &capture_family,
-	&graph_family,  &graph_edit_family, &module_family, &library_family, &launch_family, &occupancy_family,
-	&memop_family,  &array_family,  &ipc_family,     &resolve_family, &sticky_family,
+	&init_family,      &device_family, &primary_family,    &context_family, &memory_family,  &copy_family,
+	&set_family,       &vmm_family,    &pool_family,       &pointer_family, &stream_family,  &event_family,
+	&capture_family,   &graph_family,  &graph_edit_family, &module_family,  &library_family, &launch_family,
+	&occupancy_family, &memop_family,  &array_family,      &ipc_family,     &resolve_family, &sticky_family,
 };
 
 static const char *family_name;

@@ -29,8 +29,8 @@ struct family {
 
 extern const struct family array_family, capture_family, context_family, copy_family, device_family, event_family,
 	graph_family, graph_edit_family, init_family, ipc_family, launch_family, library_family, memory_family,
-	memop_family, module_family, occupancy_family, pointer_family, pool_family, primary_family, resolve_family, set_family,
-	sticky_family, stream_family, vmm_family;
+	memop_family, module_family, occupancy_family, pointer_family, pool_family, primary_family, resolve_family,
+	set_family, sticky_family, stream_family, vmm_family;
 
 /* The answers. The question's family is that of the running topic. */
 void answer(const char *question, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -40,7 +40,8 @@ CUresult sg_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice
 	              advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
 
 	if (places && !is_place(location))
-		return location.type == CU_MEM_LOCATION_TYPE_DEVICE ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_VALUE;
+		return location.type == CU_MEM_LOCATION_TYPE_DEVICE ? CUDA_ERROR_INVALID_DEVICE
+		                                                    : CUDA_ERROR_INVALID_VALUE;
 	sg_lock();
 	struct sg_allocation *memory = managed(devPtr, count);
 	CUresult status = memory != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -120,7 +121,8 @@ CUresult sg_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocatio
 	if (flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!is_place(location))
-		return location.type == CU_MEM_LOCATION_TYPE_DEVICE ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_VALUE;
+		return location.type == CU_MEM_LOCATION_TYPE_DEVICE ? CUDA_ERROR_INVALID_DEVICE
+		                                                    : CUDA_ERROR_INVALID_VALUE;
 	return prefetch(&devPtr, &count, 1, &location, hStream);
 }
 
@@ -130,8 +132,9 @@ CUresult sg_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDev
 }
 
 /* Location number i of `places` is for the ranges from indices[i] on. */
-static CUresult prefetch_batch(const CUdeviceptr *addresses, const size_t *sizes, size_t count, const CUmemLocation *places,
-                               const size_t *indices, size_t place_count, unsigned long long flags, CUstream stream)
+static CUresult prefetch_batch(const CUdeviceptr *addresses, const size_t *sizes, size_t count,
+                               const CUmemLocation *places, const size_t *indices, size_t place_count,
+                               unsigned long long flags, CUstream stream)
 {
 	CUresult status = CUDA_SUCCESS;
 
@@ -170,9 +173,9 @@ CUresult sg_cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t cou
 	return prefetch(dptrs, sizes, count, NULL, hStream);
 }
 
-CUresult sg_cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs,
-                                              size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
-                                              CUstream hStream)
+CUresult sg_cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
+                                              CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
+                                              size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
 {
 	return prefetch_batch(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
 }

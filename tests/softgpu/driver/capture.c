@@ -130,6 +130,23 @@ bool sg_capture_owns(const struct sg_event *event)
 	return capture_with(event->capture_id) != NULL;
 }
 
+void sg_capture_invalidate(const struct sg_event *event)
+{
+	capture_with(event->capture_id)->invalid = true;
+}
+
+CUresult sg_capture_in_context(const struct sg_context *context)
+{
+	CUresult status = CUDA_SUCCESS;
+
+	for (struct sg_stream *stream = captures != NULL ? context->streams : NULL; stream != NULL; stream = stream->next)
+		if (stream->capture != NULL) {
+			stream->capture->invalid = true;
+			status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+		}
+	return status;
+}
+
 CUresult sg_capture_join(struct sg_stream *stream, struct sg_event *event)
 {
 	struct sg_capture *capture = capture_with(event->capture_id);
@@ -260,7 +277,8 @@ static void step_covers(struct walk *walk, struct sg_stream *stream)
 static bool joined_elsewhere(struct sg_stream *stream)
 {
 	for (size_t i = 0; i < stream->tip_count; i++) {
-		struct walk walk = {.capture = stream->capture, .node = stream->tips[i], .leaver = stream, .step = step_covers};
+		struct walk walk = {
+			.capture = stream->capture, .node = stream->tips[i], .leaver = stream, .step = step_covers};
 		sg_each(SG_CONTEXT, walk_context, &walk);
 		if (!walk.covered)
 			return false;
@@ -378,13 +396,14 @@ static CUresult end(struct sg_stream *stream, CUgraph *ret_graph)
 CUresult sg_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 {
 	struct sg_stream *stream;
+	CUgraph unwanted = NULL;
 
-	if (phGraph == NULL)
-		return CUDA_ERROR_INVALID_VALUE;
 	sg_lock();
 	CUresult status = sg_stream_of(hStream, &stream);
 	if (status == CUDA_SUCCESS)
-		status = end(stream, phGraph);
+		status = end(stream, phGraph != NULL ? phGraph : &unwanted);
+	if (unwanted != NULL)
+		sg_graph_free(sg_graph_of(unwanted));
 	sg_unlock();
 	return status;
 }

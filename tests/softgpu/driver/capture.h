@@ -23,6 +23,10 @@ CUresult sg_capture_join(struct sg_stream *stream, struct sg_event *event);
 CUresult sg_capture_record(struct sg_stream *stream, struct sg_event *event);
 /* The event's capture, if it goes on. */
 bool sg_capture_owns(const struct sg_event *event);
+/* A call that an event of a running capture may not be asked in: the capture is invalidated. */
+void sg_capture_invalidate(const struct sg_event *event);
+/* A call that waits for a whole context: refused while one of its streams captures, whatever the mode, and its capture is invalidated. */
+CUresult sg_capture_in_context(const struct sg_context *context);
 /* The stream ends before its capture does. */
 void sg_capture_abandon(struct sg_stream *stream);
 /* A node is destroyed: no tip may point to it. */

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/softgpu/driver/array.h"
 #include "tests/softgpu/driver/arena.h"
+#include "tests/softgpu/driver/array.h"
 #include "tests/softgpu/driver/capture.h"
 #include "tests/softgpu/driver/memory.h"
 #include "tests/softgpu/driver/module.h"
@@ -325,6 +325,8 @@ CUresult sg_cuCtxDestroy_v2(CUcontext ctx)
 {
 	CUresult status = CUDA_ERROR_INVALID_CONTEXT;
 
+	if (ctx == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
 	sg_lock();
 	struct sg_context *context = sg_context_of(ctx);
 	if (context != NULL && !context->primary) {
@@ -345,6 +347,8 @@ CUresult sg_cuCtxDestroy(CUcontext ctx)
 
 CUresult sg_cuCtxPushCurrent_v2(CUcontext ctx)
 {
+	if (ctx == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
 	sg_lock();
 	bool alive = sg_context_of(ctx) != NULL;
 	sg_unlock();
@@ -402,6 +406,8 @@ CUresult sg_cuCtxSynchronize_v2(CUcontext ctx)
 	sg_lock();
 	struct sg_context *context = ctx == NULL ? sg_context_current() : sg_context_of(ctx);
 	CUresult status = context == NULL ? CUDA_ERROR_INVALID_CONTEXT : sg_capture_unsafe();
+	if (status == CUDA_SUCCESS)
+		status = sg_capture_in_context(context);
 	if (status == CUDA_SUCCESS)
 		status = sg_context_drain(context);
 	sg_unlock();

@@ -1,5 +1,6 @@
 /* What a context answers and remembers: identity, flags, limits, peers. */
 #include "tests/softgpu/driver/arena.h"
+#include "tests/softgpu/driver/capture.h"
 #include "tests/softgpu/driver/context.h"
 
 CUresult sg_cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
@@ -52,7 +53,7 @@ CUresult sg_cuCtxGetFlags(unsigned int *flags)
 	sg_lock();
 	const struct sg_context *context = sg_context_current();
 	if (context != NULL)
-		*flags = context->flags;
+		*flags = context->flags | CU_CTX_MAP_HOST; /* which every context does */
 	sg_unlock();
 	return context != NULL ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
@@ -77,10 +78,11 @@ CUresult sg_cuCtxSetLimit(CUlimit limit, size_t value)
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
 	sg_lock();
 	struct sg_context *context = sg_context_current();
-	if (context != NULL)
+	CUresult status = context == NULL ? CUDA_ERROR_CONTEXT_IS_DESTROYED : sg_capture_unsafe();
+	if (status == CUDA_SUCCESS)
 		context->limits[limit] = value;
 	sg_unlock();
-	return context != NULL ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	return status;
 }
 
 CUresult sg_cuCtxGetLimit(size_t *pvalue, CUlimit limit)

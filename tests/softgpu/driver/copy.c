@@ -23,9 +23,9 @@ static CUresult resolve_array(struct side *side, CUarray handle, size_t x, size_
 	const struct sg_array *array = sg_array_of(handle);
 
 	if (array == NULL)
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (x > array->row || asked->WidthInBytes > array->row - x || y > array->rows || asked->Height > array->rows - y ||
-	    z > array->layers || asked->Depth > array->layers - z)
+		return handle == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
+	if (x > array->row || asked->WidthInBytes > array->row - x || y > array->rows ||
+	    asked->Height > array->rows - y || z > array->layers || asked->Depth > array->layers - z)
 		return CUDA_ERROR_INVALID_VALUE;
 	side->pitch = array->row;
 	side->slice = array->row * array->rows;
@@ -43,9 +43,10 @@ static CUresult resolve(struct side *side, uint64_t start, CUarray handle, size_
 		return resolve_array(side, handle, x, y, z, asked);
 	if (side->type != CU_MEMORYTYPE_HOST && side->type != CU_MEMORYTYPE_DEVICE && side->type != CU_MEMORYTYPE_UNIFIED)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (pitch == 0 && asked->Height <= 1 && asked->Depth <= 1)
+	/* Zero says that nothing lies between. */
+	if (pitch == 0)
 		pitch = x + asked->WidthInBytes;
-	if (height == 0 && asked->Depth <= 1)
+	if (height == 0)
 		height = y + asked->Height;
 	if (pitch < x + asked->WidthInBytes || (asked->Depth > 1 && height < y + asked->Height))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -73,11 +74,11 @@ CUresult sg_copy_plan(const CUDA_MEMCPY3D *asked, struct sg_copy *ret_copy)
 		return CUDA_SUCCESS;
 	uint64_t source = from.type == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)asked->srcHost : asked->srcDevice;
 	uint64_t target = to.type == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)asked->dstHost : asked->dstDevice;
-	CUresult status = resolve(&from, source, asked->srcArray, asked->srcXInBytes, asked->srcY, asked->srcZ, asked->srcPitch,
-	                          asked->srcHeight, asked, false);
+	CUresult status = resolve(&from, source, asked->srcArray, asked->srcXInBytes, asked->srcY, asked->srcZ,
+	                          asked->srcPitch, asked->srcHeight, asked, false);
 	if (status == CUDA_SUCCESS)
-		status = resolve(&to, target, asked->dstArray, asked->dstXInBytes, asked->dstY, asked->dstZ, asked->dstPitch,
-		                 asked->dstHeight, asked, true);
+		status = resolve(&to, target, asked->dstArray, asked->dstXInBytes, asked->dstY, asked->dstZ,
+		                 asked->dstPitch, asked->dstHeight, asked, true);
 	if (status != CUDA_SUCCESS)
 		return status;
 	ret_copy->to = to.address;

@@ -19,8 +19,6 @@ static CUresult copy_now(const CUDA_MEMCPY3D *asked, CUstream handle, bool wait)
 	CUresult status = sg_stream_of(handle, &stream);
 	if (status == CUDA_SUCCESS)
 		status = sg_copy_plan(asked, &op.copy);
-	if (status == CUDA_SUCCESS && wait)
-		status = sg_capture_unsafe();
 	if (status == CUDA_SUCCESS && op.copy.width == 0 && stream->capture == NULL) {
 		sg_unlock();
 		return CUDA_SUCCESS;
@@ -112,7 +110,8 @@ CUresult sg_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, s
 static CUresult check_peers(CUcontext a, CUcontext b)
 {
 	sg_lock();
-	bool alive = sg_context_of(a) != NULL && sg_context_of(b) != NULL;
+	/* NULL is the current context. */
+	bool alive = (a == NULL || sg_context_of(a) != NULL) && (b == NULL || sg_context_of(b) != NULL);
 	sg_unlock();
 	return alive ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
@@ -177,8 +176,7 @@ CUresult sg_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 
 static CUresult copy_3d(const CUDA_MEMCPY3D *asked, CUstream stream, bool wait)
 {
-	if (asked == NULL || asked->srcLOD != 0 || asked->dstLOD != 0 || asked->reserved0 != NULL ||
-	    asked->reserved1 != NULL)
+	if (asked == NULL || asked->reserved0 != NULL || asked->reserved1 != NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	return copy_now(asked, stream, wait);
 }
@@ -280,6 +278,14 @@ CUresult sg_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *siz
 	    numAttrs == 0 || numAttrs > count || attrsIdxs[0] != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult status = batch_stream(hStream);
+	for (size_t i = 0; i < numAttrs && status == CUDA_SUCCESS; i++)
+		if (attrs[i].srcAccessOrder < CU_MEMCPY_SRC_ACCESS_ORDER_STREAM ||
+		    attrs[i].srcAccessOrder > CU_MEMCPY_SRC_ACCESS_ORDER_ANY || attrsIdxs[i] >= count ||
+		    (i > 0 && attrsIdxs[i] <= attrsIdxs[i - 1]))
+			status = CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < count && status == CUDA_SUCCESS; i++)
+		if (sizes[i] == 0)
+			status = CUDA_ERROR_INVALID_VALUE;
 	CUDA_MEMCPY3D *list = status == CUDA_SUCCESS ? calloc(count, sizeof(*list)) : NULL;
 	if (list == NULL)
 		return status != CUDA_SUCCESS ? status : CUDA_ERROR_OUT_OF_MEMORY;

@@ -111,6 +111,8 @@ CUresult sg_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned in
 	} else if (status == CUDA_SUCCESS && stream->capture != NULL) {
 		op = (struct sg_op){.kind = SG_OP_RECORD, .record = {sg_event_hold(event), 0}};
 		status = sg_submit(stream, &op, false);
+	} else if (status == CUDA_SUCCESS && (flags & CU_EVENT_RECORD_EXTERNAL) != 0) {
+		status = CUDA_ERROR_ILLEGAL_STATE;
 	} else if (status == CUDA_SUCCESS) {
 		sg_event_begin_record(event, &op);
 		status = sg_submit(stream, &op, false);
@@ -136,7 +138,12 @@ static CUresult wait_or_look(CUevent handle, bool wait)
 	sg_stream_step();
 	struct sg_event *event = sg_event_of(handle);
 	if (event != NULL && sg_capture_owns(event)) {
+		sg_capture_invalidate(event);
 		status = CUDA_ERROR_CAPTURED_EVENT;
+	} else if (event != NULL && event->capture_id != 0) {
+		status = CUDA_ERROR_INVALID_VALUE; /* of a capture that has ended */
+	} else if (event != NULL && sg_capture_unsafe() != CUDA_SUCCESS) {
+		status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	} else if (event != NULL) {
 		struct sg_context *context = event->context;
 		struct sg_point point = event->point;
@@ -165,12 +172,13 @@ CUresult sg_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent 
 {
 	CUresult status = CUDA_SUCCESS;
 
-	if (pMilliseconds == NULL)
-		return CUDA_ERROR_INVALID_VALUE;
 	sg_lock();
 	struct sg_event *start = sg_event_of(hStart), *stop = sg_event_of(hEnd);
-	if (start == NULL || stop == NULL || ((start->flags | stop->flags) & CU_EVENT_DISABLE_TIMING) ||
-	    start->recording == 0 || stop->recording == 0)
+	if (start != NULL && stop != NULL && (start->capture_id != 0 || stop->capture_id != 0))
+		status = CUDA_ERROR_INVALID_VALUE;
+	else if (pMilliseconds == NULL || start == NULL || stop == NULL ||
+	         ((start->flags | stop->flags) & CU_EVENT_DISABLE_TIMING) || start->recording == 0 ||
+	         stop->recording == 0)
 		status = CUDA_ERROR_INVALID_HANDLE;
 	else if (!start->timed || !stop->timed)
 		status = CUDA_ERROR_NOT_READY;

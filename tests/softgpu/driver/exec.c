@@ -6,6 +6,7 @@
 #include "tests/softgpu/driver/capture.h"
 #include "tests/softgpu/driver/event.h"
 #include "tests/softgpu/driver/exec.h"
+#include "tests/softgpu/driver/graph_memory.h"
 
 struct sg_exec *sg_exec_of(CUgraphExec handle)
 {
@@ -264,43 +265,6 @@ static void end_records(const struct sg_exec *exec, struct sg_stream *stream)
 	}
 }
 
-/* A graph that runs what the exec runs. A disabled node orders the others as before, and does nothing. */
-static struct sg_graph *graph_of(const struct sg_exec *exec)
-{
-	struct sg_graph *graph = sg_graph_create();
-	struct sg_node **needs = calloc(exec->count + 1, sizeof(*needs));
-	bool good = graph != NULL && needs != NULL;
-
-	for (size_t i = 0; good && i < exec->count; i++) {
-		const struct sg_exec_node *from = &exec->nodes[i];
-		struct sg_op op = {.kind = SG_OP_EMPTY};
-		bool nested = from->op.kind == SG_OP_GRAPH;
-		good = nested || !from->enabled || sg_op_clone(&from->op, &op);
-		if (nested) {
-			op = (struct sg_op){.kind = SG_OP_GRAPH, .child = {graph_of(from->op.child.exec), NULL}};
-			good = op.child.graph != NULL;
-		}
-		for (size_t n = 0; n < from->needs_count; n++)
-			needs[n] = graph->nodes[from->needs[n]];
-		good = good && sg_graph_add(graph, from->enabled ? from->type : CU_GRAPH_NODE_TYPE_EMPTY, &op, needs,
-		                            from->needs_count, NULL) == CUDA_SUCCESS;
-	}
-	free(needs);
-	if (graph != NULL && !good) {
-		sg_graph_free(graph);
-		graph = NULL;
-	}
-	return graph;
-}
-
-/* In a capture a launch is a child graph, which knows nothing of later changes to the exec. */
-static CUresult capture_launch(const struct sg_exec *exec, struct sg_stream *stream)
-{
-	struct sg_op op = {.kind = SG_OP_GRAPH, .child = {graph_of(exec), NULL}};
-
-	return op.child.graph != NULL ? sg_submit(stream, &op, false) : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
 CUresult sg_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 {
 	struct sg_stream *stream;
@@ -308,11 +272,10 @@ CUresult sg_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 	sg_lock();
 	struct sg_exec *exec = sg_exec_of(hGraph);
 	CUresult status = exec == NULL ? CUDA_ERROR_INVALID_VALUE : sg_stream_of(hStream, &stream);
-	if (status == CUDA_SUCCESS && stream->capture != NULL) {
-		status = capture_launch(exec, stream);
-		sg_unlock();
-		return status;
-	}
+	if (status == CUDA_SUCCESS && stream->capture != NULL)
+		status = sg_capture_refuse(stream);
+	if (status == CUDA_SUCCESS)
+		status = sg_exec_take_blocks(exec);
 	struct sg_exec *copy = status == CUDA_SUCCESS ? sg_exec_clone(exec) : NULL;
 	if (status == CUDA_SUCCESS && copy == NULL)
 		status = CUDA_ERROR_OUT_OF_MEMORY;

@@ -64,6 +64,9 @@ static CUresult set(CUgraphExec handle, CUgraphNode hNode, const CUgraphNodePara
 	if (status == CUDA_SUCCESS)
 		status = sg_exec_op(&plan, &op);
 	sg_op_clear(&plan);
+	/* One row stays one row. */
+	if (status == CUDA_SUCCESS && op.kind == SG_OP_SET && (op.set.height > 1) != (node->op.set.height > 1))
+		status = CUDA_ERROR_INVALID_VALUE;
 	if (status == CUDA_SUCCESS)
 		status = replace(node, &op);
 	sg_unlock();
@@ -232,8 +235,10 @@ static CUresult update(CUgraphExec handle, CUgraph hGraph, CUgraphExecUpdateResu
 
 CUresult sg_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo)
 {
+	CUgraphExecUpdateResultInfo unwanted;
+
 	if (resultInfo == NULL)
-		return CUDA_ERROR_INVALID_VALUE;
+		resultInfo = &unwanted;
 	resultInfo->errorFromNode = NULL;
 	return update(hGraphExec, hGraph, &resultInfo->result, &resultInfo->errorNode);
 }

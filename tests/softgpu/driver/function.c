@@ -3,7 +3,7 @@
 
 CUresult sg_cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
 {
-	if (hmod == NULL)
+	if (hmod == NULL || hfunc == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	sg_lock();
 	struct sg_function *function = sg_function_of(hfunc);
@@ -112,8 +112,9 @@ static CUresult change(const struct ptx_function *ptx, int *max_dynamic_shared, 
 	}
 }
 
-/* cuFuncGetAttribute and its like take a CUkernel too, as the driver's do. */
-static CUresult with_attribute(const void *handle, CUfunction_attribute attribute, int *ret_value, int value)
+/* Reading takes a CUfunction alone, or a CUkernel alone; other calls take either, as the driver's do. */
+static CUresult with_attribute(const void *handle, bool kernels_too, CUfunction_attribute attribute, int *ret_value,
+                               int value)
 {
 	CUresult status = CUDA_ERROR_INVALID_HANDLE;
 	const struct ptx_function *ptx = NULL;
@@ -124,7 +125,7 @@ static CUresult with_attribute(const void *handle, CUfunction_attribute attribut
 		struct sg_function *function = (struct sg_function *)(uintptr_t)handle;
 		ptx = function->ptx;
 		shared = &function->max_dynamic_shared;
-	} else if (sg_is(handle, SG_KERNEL)) {
+	} else if (sg_is(handle, SG_KERNEL) && kernels_too) {
 		struct sg_kernel *kernel = (struct sg_kernel *)(uintptr_t)handle;
 		ptx = kernel->ptx;
 		shared = &kernel->max_dynamic_shared;
@@ -138,24 +139,24 @@ static CUresult with_attribute(const void *handle, CUfunction_attribute attribut
 
 CUresult sg_cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)
 {
-	return pi == NULL ? CUDA_ERROR_INVALID_VALUE : with_attribute(hfunc, attrib, pi, 0);
+	return pi == NULL ? CUDA_ERROR_INVALID_VALUE : with_attribute(hfunc, false, attrib, pi, 0);
 }
 
 CUresult sg_cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value)
 {
-	return with_attribute(hfunc, attrib, NULL, value);
+	return with_attribute(hfunc, true, attrib, NULL, value);
 }
 
 CUresult sg_cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev)
 {
 	if (!sg_is_device(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
-	return pi == NULL ? CUDA_ERROR_INVALID_VALUE : with_attribute(kernel, attrib, pi, 0);
+	return pi == NULL ? CUDA_ERROR_INVALID_VALUE : with_attribute(kernel, true, attrib, pi, 0);
 }
 
 CUresult sg_cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev)
 {
-	return !sg_is_device(dev) ? CUDA_ERROR_INVALID_DEVICE : with_attribute(kernel, attrib, NULL, val);
+	return !sg_is_device(dev) ? CUDA_ERROR_INVALID_DEVICE : with_attribute(kernel, true, attrib, NULL, val);
 }
 
 CUresult sg_cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
@@ -164,7 +165,7 @@ CUresult sg_cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
 
 	if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL)
 		return CUDA_ERROR_INVALID_VALUE;
-	return with_attribute(hfunc, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &threads, 0);
+	return with_attribute(hfunc, true, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &threads, 0);
 }
 
 CUresult sg_cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config)
@@ -173,12 +174,19 @@ CUresult sg_cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config)
 
 	if ((unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE)
 		return CUDA_ERROR_INVALID_VALUE;
-	return with_attribute(hfunc, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &threads, 0);
+	return with_attribute(hfunc, true, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &threads, 0);
 }
 
 CUresult sg_cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev)
 {
 	return !sg_is_device(dev) ? CUDA_ERROR_INVALID_DEVICE : sg_cuFuncSetCacheConfig((CUfunction)kernel, config);
+}
+
+int sg_default_dynamic_shared(const struct ptx_function *ptx)
+{
+	size_t fixed = ptx_function_static_shared(ptx);
+
+	return fixed < SG_SHARED_DEFAULT ? SG_SHARED_DEFAULT - (int)fixed : 0;
 }
 
 int sg_blocks_per_sm(const struct sg_function *function, int block_threads, size_t dynamic_shared)
@@ -205,7 +213,9 @@ static CUresult ask(CUfunction handle, int threads, size_t shared, int *ret_bloc
 	if (status != CUDA_SUCCESS)
 		return status;
 	sg_lock();
-	*ret_blocks = threads > (int)ptx_function_max_threads(function->ptx) ? 0 : sg_blocks_per_sm(function, threads, shared);
+	*ret_blocks = threads > (int)ptx_function_max_threads(function->ptx)
+	                      ? 0
+	                      : sg_blocks_per_sm(function, threads, shared);
 	sg_unlock();
 	return CUDA_SUCCESS;
 }
@@ -264,13 +274,16 @@ CUresult sg_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUf
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult status = ask(func, blockSize, 0, &blocks);
 	if (status == CUDA_SUCCESS)
-		status = sg_cuFuncGetAttribute(&fixed, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, func);
+		status = with_attribute(func, true, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, &fixed, 0);
 	if (status != CUDA_SUCCESS)
 		return status;
 	if (numBlocks > blocks)
 		return CUDA_ERROR_INVALID_VALUE;
 	size_t share = (size_t)(SG_SHARED_SM / numBlocks), taken = (size_t)fixed + SG_SHARED_RESERVED;
 	size_t room = share > taken ? share - taken : 0;
-	*dynamicSmemSize = room < SG_SHARED_OPTIN - (size_t)fixed ? room : SG_SHARED_OPTIN - (size_t)fixed;
-	return CUDA_SUCCESS;
+	int most;
+	status = with_attribute(func, true, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, &most, 0);
+	if (status == CUDA_SUCCESS)
+		*dynamicSmemSize = room < (size_t)most ? room : (size_t)most;
+	return status;
 }

@@ -14,6 +14,8 @@ enum {
 	SG_SM_BLOCKS = 32
 };
 
+/* Of dynamic shared memory, before anybody asks for more: what static memory leaves of 48 KiB. */
+int sg_default_dynamic_shared(const struct ptx_function *ptx);
 /* With the lock held. How many blocks fit on one multiprocessor. */
 int sg_blocks_per_sm(const struct sg_function *function, int block_threads, size_t dynamic_shared);
 

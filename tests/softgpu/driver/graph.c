@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/softgpu/driver/capture.h"
+#include "tests/softgpu/driver/graph_memory.h"
 
 struct sg_graph *sg_graph_of(CUgraph handle)
 {
@@ -71,8 +72,9 @@ static bool add_need(struct sg_node *node, struct sg_node *need)
 CUresult sg_graph_add(struct sg_graph *graph, CUgraphNodeType type, struct sg_op *op, struct sg_node *const *needs,
                       size_t count, struct sg_node **ret_node)
 {
-	CUresult status = CUDA_SUCCESS;
 	struct sg_node *node = calloc(1, sizeof(*node));
+	bool twice = op->kind == SG_OP_FREE && sg_graph_frees(graph, op->block);
+	CUresult status = twice ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 
 	for (size_t i = 0; i < count && status == CUDA_SUCCESS; i++) {
 		if (!sg_is(needs[i], SG_NODE) || needs[i]->graph != graph)
@@ -190,11 +192,16 @@ CUresult sg_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 		return CUDA_ERROR_INVALID_VALUE;
 	sg_lock();
 	struct sg_graph *graph = sg_graph_of(originalGraph);
-	if (graph != NULL)
+	CUresult status = graph == NULL                ? CUDA_ERROR_INVALID_VALUE
+	                  : sg_graph_has_memory(graph) ? CUDA_ERROR_NOT_SUPPORTED
+	                                               : CUDA_SUCCESS;
+	if (status == CUDA_SUCCESS) {
 		clone = sg_graph_clone(graph);
+		status = clone != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	sg_unlock();
-	if (clone == NULL)
-		return graph == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
+	if (status != CUDA_SUCCESS)
+		return status;
 	*phGraphClone = (CUgraph)clone;
 	return CUDA_SUCCESS;
 }
@@ -441,7 +448,8 @@ CUresult sg_cuGraphDestroyNode(CUgraphNode hNode)
 {
 	sg_lock();
 	struct sg_node *node = sg_node_of(hNode);
-	if (node != NULL) {
+	bool fixed = node != NULL && (node->op.kind == SG_OP_ALLOC || node->op.kind == SG_OP_FREE);
+	if (node != NULL && !fixed) {
 		struct sg_graph *graph = node->graph;
 		size_t index = index_in(graph, node);
 		graph->count--;
@@ -454,5 +462,7 @@ CUresult sg_cuGraphDestroyNode(CUgraphNode hNode)
 		free_node(node);
 	}
 	sg_unlock();
+	if (fixed)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	return node != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

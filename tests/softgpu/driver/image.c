@@ -48,6 +48,20 @@ static CUresult text_of_fatbin(const char *image, const char **ret_text, size_t 
 	return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
+/* Behind blanks and comments stands a directive. */
+static bool begins_like_ptx(const char *text)
+{
+	for (;;) {
+		text += strspn(text, " \t\r\n\f\v");
+		if (text[0] == '/' && text[1] == '/')
+			text += strcspn(text, "\n");
+		else if (text[0] == '/' && text[1] == '*' && strstr(text + 2, "*/") != NULL)
+			text = strstr(text + 2, "*/") + 2;
+		else
+			return *text == '.';
+	}
+}
+
 CUresult sg_image_text(const void *image, const char **ret_text, size_t *ret_bytes)
 {
 	struct wrapper wrapper;
@@ -74,7 +88,7 @@ CUresult sg_image_text(const void *image, const char **ret_text, size_t *ret_byt
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	*ret_text = image;
 	*ret_bytes = strlen(image);
-	return CUDA_SUCCESS;
+	return begins_like_ptx(image) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 }
 
 CUresult sg_status_of(enum ptx_status status)

@@ -65,8 +65,9 @@ static CUresult gather(const struct ptx_function *ptx, void **parameters, void *
 		if (parameters[i] == NULL)
 			status = CUDA_ERROR_INVALID_VALUE;
 	launch->params_bytes = ptx_function_params_bytes(ptx);
-	if (extra != NULL && given < launch->params_bytes)
-		status = CUDA_ERROR_INVALID_VALUE;
+	/* A buffer that is short leaves the last parameters zero. */
+	if (extra != NULL && status == CUDA_SUCCESS && given > launch->params_bytes)
+		status = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 	if (status != CUDA_SUCCESS)
 		return status;
 	launch->params = calloc(1, launch->params_bytes + 1);
@@ -77,7 +78,7 @@ static CUresult gather(const struct ptx_function *ptx, void **parameters, void *
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (buffer != NULL)
-		memcpy(launch->params, buffer, launch->params_bytes);
+		memcpy(launch->params, buffer, given);
 	for (size_t i = 0; ptx_function_param(ptx, i, &offset, &bytes); i++) {
 		launch->pointers[i] = (char *)launch->params + offset;
 		if (buffer == NULL)
@@ -86,20 +87,32 @@ static CUresult gather(const struct ptx_function *ptx, void **parameters, void *
 	return CUDA_SUCCESS;
 }
 
+/* Clusters of one block are all that there are; others are refused as they deserve. */
+static CUresult check_cluster(const CUlaunchConfig *config, const CUlaunchAttributeValue *value)
+{
+	unsigned x = value->clusterDim.x, y = value->clusterDim.y, z = value->clusterDim.z;
+
+	if (x == 0 || y == 0 || z == 0 || (uint64_t)x * y * z > 8 || config->gridDimX % x != 0 ||
+	    config->gridDimY % y != 0 || config->gridDimZ % z != 0)
+		return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+	return x * y * z == 1 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 static CUresult check_attributes(const CUlaunchConfig *config, bool *ret_cooperative)
 {
 	if (config->numAttrs > 0 && config->attrs == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < config->numAttrs; i++) {
+		CUresult status;
 		const CUlaunchAttribute *attribute = &config->attrs[i];
 		switch ((int)attribute->id) {
 		case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
 			*ret_cooperative = attribute->value.cooperative != 0;
 			break;
 		case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-			if (attribute->value.clusterDim.x != 1 || attribute->value.clusterDim.y != 1 ||
-			    attribute->value.clusterDim.z != 1)
-				return CUDA_ERROR_NOT_SUPPORTED;
+			status = check_cluster(config, &attribute->value);
+			if (status != CUDA_SUCCESS)
+				return status;
 			break;
 		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
 		case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
@@ -111,16 +124,6 @@ static CUresult check_attributes(const CUlaunchConfig *config, bool *ret_coopera
 		}
 	}
 	return CUDA_SUCCESS;
-}
-
-/* Static and dynamic shared memory together fit into 48 KiB, unless the function was given more. */
-static unsigned shared_limit(const struct sg_function *function)
-{
-	size_t fixed = ptx_function_static_shared(function->ptx), most = (size_t)function->max_dynamic_shared;
-
-	if (most == SG_SHARED_DEFAULT)
-		most = fixed < most ? most - fixed : 0;
-	return (unsigned)most;
 }
 
 CUresult sg_launch_plan(const CUlaunchConfig *config, CUfunction asked, struct sg_function *function, void **parameters,
@@ -136,7 +139,7 @@ CUresult sg_launch_plan(const CUlaunchConfig *config, CUfunction asked, struct s
 
 	if (sg_function_of((CUfunction)function) == NULL)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (bad_shape(config) || config->sharedMemBytes > shared_limit(function))
+	if (bad_shape(config) || config->sharedMemBytes > (unsigned)function->max_dynamic_shared)
 		return CUDA_ERROR_INVALID_VALUE;
 	int threads = (int)(launch.block[0] * launch.block[1] * launch.block[2]);
 	if (threads > (int)ptx_function_max_threads(function->ptx))

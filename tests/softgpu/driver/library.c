@@ -98,7 +98,8 @@ static CUresult create(const char *text, size_t bytes, char *log, struct sg_libr
 	sg_lock();
 	bool added = sg_add(library, SG_LIBRARY);
 	for (size_t i = 0; i < count && added; i++) {
-		library->kernels[i] = (struct sg_kernel){library, ptx_function_at(library->sketch, i), SG_SHARED_DEFAULT};
+		struct ptx_function *ptx = ptx_function_at(library->sketch, i);
+		library->kernels[i] = (struct sg_kernel){library, ptx, sg_default_dynamic_shared(ptx)};
 		added = sg_add(&library->kernels[i], SG_KERNEL);
 		library->count += added;
 	}

@@ -115,13 +115,15 @@ CUresult sg_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char 
 	char *text = sg_read_file(path);
 	if (text == NULL)
 		return CUDA_ERROR_FILE_NOT_FOUND;
-	CUresult status = sg_cuLinkAddData_v2(state, type, text, strlen(text) + 1, path, numOptions, options, optionValues);
+	CUresult status =
+		sg_cuLinkAddData_v2(state, type, text, strlen(text) + 1, path, numOptions, options, optionValues);
 	free(text);
 	return status;
 }
 
 CUresult sg_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 {
+	static const char empty[] = ".version 7.0\n.target sm_70\n.address_size 64\n";
 	CUresult status = CUDA_SUCCESS;
 
 	if (cubinOut == NULL)
@@ -130,8 +132,10 @@ CUresult sg_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 	struct sg_link *link = link_of(state);
 	if (link == NULL)
 		status = CUDA_ERROR_INVALID_HANDLE;
-	else if (link->complete || link->text == NULL)
+	else if (link->complete)
 		status = CUDA_ERROR_INVALID_VALUE;
+	else if (link->text == NULL)
+		status = append(link, empty, sizeof(empty) - 1);
 	if (status == CUDA_SUCCESS) {
 		link->complete = true;
 		sg_jit_log(link->option_count, link->options, link->values, "");

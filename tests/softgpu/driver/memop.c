@@ -49,17 +49,18 @@ static CUresult check_one(const CUstreamBatchMemOpParams *op)
 
 CUresult sg_values_plan(const CUstreamBatchMemOpParams *list, unsigned count, unsigned flags, struct sg_op *ret_op)
 {
-	if (list == NULL || count == 0 || count > BATCH_MAX || flags != 0)
+	if ((list == NULL && count > 0) || count > BATCH_MAX || flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < count; i++) {
 		CUresult status = check_one(&list[i]);
 		if (status != CUDA_SUCCESS)
 			return status;
 	}
-	CUstreamBatchMemOpParams *copy = malloc(count * sizeof(*copy));
+	CUstreamBatchMemOpParams *copy = malloc((count + 1) * sizeof(*copy));
 	if (copy == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	memcpy(copy, list, count * sizeof(*copy));
+	if (count > 0)
+		memcpy(copy, list, count * sizeof(*copy));
 	*ret_op = (struct sg_op){.kind = SG_OP_VALUES, .values = {copy, count, flags}};
 	return CUDA_SUCCESS;
 }

@@ -8,6 +8,7 @@
 enum sg_memory_kind {
 	SG_MEMORY_DEVICE,     /* cuMemAlloc */
 	SG_MEMORY_POOL,       /* cuMemAllocAsync; given back by cuMemFree or cuMemFreeAsync */
+	SG_MEMORY_GRAPH,      /* of an allocation node; given back the same ways while it is out */
 	SG_MEMORY_MANAGED,    /* cuMemAllocManaged */
 	SG_MEMORY_VARIABLE,   /* a module's .global */
 	SG_MEMORY_MAPPING,    /* cuMemMap */
@@ -15,6 +16,7 @@ enum sg_memory_kind {
 	SG_MEMORY_REGISTERED, /* cuMemHostRegister */
 };
 
+struct sg_block;
 struct sg_pool;
 struct sg_physical;
 
@@ -37,6 +39,7 @@ struct sg_allocation {
 	bool sync_memops;
 	struct sg_advice advice;
 	struct sg_pool *pool;
+	struct sg_block *block; /* of a graph */
 	struct sg_physical *physical;
 	size_t physical_offset; /* of the mapping in its physical memory */
 };

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "tests/softgpu/driver/capture.h"
+#include "tests/softgpu/driver/graph_memory.h"
 #include "tests/softgpu/driver/memory.h"
 #include "tests/softgpu/driver/pool.h"
 
@@ -11,7 +12,10 @@ enum { PITCH_ALIGN = 512, HOST_PAGE = 4096 };
 
 static CUresult take(CUdeviceptr *ret_address, size_t bytes, enum sg_memory_kind kind)
 {
-	if (ret_address == NULL || bytes == 0)
+	if (ret_address == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret_address = 0; /* also where it fails */
+	if (bytes == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	sg_lock();
 	struct sg_context *context = sg_context_current();
@@ -78,11 +82,15 @@ CUresult sg_cuMemFree_v2(CUdeviceptr dptr)
 {
 	CUresult status = CUDA_ERROR_INVALID_VALUE;
 
-	if (dptr == 0)
-		return CUDA_SUCCESS;
 	sg_lock();
+	if (dptr == 0) {
+		status = sg_capture_unsafe();
+		sg_unlock();
+		return status;
+	}
 	struct sg_allocation *allocation = sg_allocation_of(dptr);
-	if (allocation != NULL && (allocation->kind <= SG_MEMORY_MANAGED)) {
+	bool out = allocation != NULL && (allocation->kind != SG_MEMORY_GRAPH || allocation->block->out);
+	if (out && allocation->kind <= SG_MEMORY_MANAGED) {
 		status = sg_capture_unsafe();
 		if (status == CUDA_SUCCESS)
 			sg_drain_all();
@@ -91,6 +99,8 @@ CUresult sg_cuMemFree_v2(CUdeviceptr dptr)
 		if (status == CUDA_SUCCESS && allocation != NULL) {
 			if (allocation->kind == SG_MEMORY_POOL)
 				sg_pool_free_now(allocation);
+			else if (allocation->kind == SG_MEMORY_GRAPH)
+				status = sg_block_free(allocation->block);
 			else
 				sg_device_give(allocation);
 		}
@@ -113,14 +123,12 @@ CUresult sg_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdevicep
 
 CUresult sg_cuMemGetInfo_v2(size_t *bytes_free, size_t *total)
 {
-	if (bytes_free == NULL || total == NULL)
-		return CUDA_ERROR_INVALID_VALUE;
 	sg_lock();
 	struct sg_context *context = sg_context_current();
-	if (context != NULL) {
+	if (context != NULL && bytes_free != NULL)
 		*bytes_free = sg_device_free(context->device);
+	if (context != NULL && total != NULL)
 		*total = sg_device_memory();
-	}
 	sg_unlock();
 	return context != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
@@ -139,17 +147,26 @@ static CUresult add_host(uint64_t address, size_t bytes, enum sg_memory_kind kin
 
 	if (context == NULL)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	struct sg_allocation fresh = {
-		.address = address, .bytes = bytes, .kind = kind, .access = access, .device = context->device, .context = context, .flags = flags};
+	struct sg_allocation fresh = {.address = address,
+	                              .bytes = bytes,
+	                              .kind = kind,
+	                              .access = access,
+	                              .device = context->device,
+	                              .context = context,
+	                              .flags = flags};
 	return sg_allocation_add(&fresh) != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult sg_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {
-	if (pp == NULL || bytesize == 0 || bytesize > SIZE_MAX / 2 ||
+	if (pp == NULL || bytesize > SIZE_MAX / 2 ||
 	    (Flags &
 	     ~(unsigned)(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (bytesize == 0) {
+		*pp = NULL;
+		return CUDA_SUCCESS;
+	}
 	sg_lock();
 	CUresult status = sg_capture_unsafe();
 	void *memory = MAP_FAILED;
@@ -182,8 +199,10 @@ static CUresult forget_host(const void *address, enum sg_memory_kind kind, CUres
 	CUresult status = otherwise;
 
 	sg_lock();
-	struct sg_allocation *allocation = sg_allocation_of((uint64_t)(uintptr_t)address);
-	if (allocation != NULL && allocation->kind == kind) {
+	struct sg_allocation *allocation = sg_allocation_at((uint64_t)(uintptr_t)address);
+	if (allocation != NULL && allocation->address != (uint64_t)(uintptr_t)address) {
+		status = CUDA_ERROR_INVALID_VALUE; /* inside of something */
+	} else if (allocation != NULL && allocation->kind == kind) {
 		status = sg_capture_unsafe();
 		if (status == CUDA_SUCCESS) {
 			sg_drain_all();
@@ -259,7 +278,7 @@ CUresult sg_cuMemHostGetFlags(unsigned int *pFlags, void *p)
 		return CUDA_ERROR_INVALID_VALUE;
 	sg_lock();
 	const struct sg_allocation *allocation = sg_allocation_at((uint64_t)(uintptr_t)p);
-	bool host = allocation != NULL && allocation->kind == SG_MEMORY_HOST;
+	bool host = allocation != NULL && allocation->kind >= SG_MEMORY_HOST;
 	if (host)
 		*pFlags = allocation->flags | CU_MEMHOSTALLOC_DEVICEMAP;
 	sg_unlock();

@@ -64,7 +64,8 @@ CUresult sg_module_create(struct sg_context *context, const char *text, size_t b
 	sg_lock();
 	bool added = sg_add(module, SG_MODULE);
 	for (size_t i = 0; i < count && added; i++) {
-		module->functions[i] = (struct sg_function){module, ptx_function_at(module->ptx, i), SG_SHARED_DEFAULT};
+		struct ptx_function *ptx = ptx_function_at(module->ptx, i);
+		module->functions[i] = (struct sg_function){module, ptx, sg_default_dynamic_shared(ptx)};
 		added = sg_add(&module->functions[i], SG_FUNCTION);
 		module->count += added;
 	}
@@ -114,7 +115,7 @@ static CUresult load(CUmodule *ret_module, const void *image, unsigned count, CU
 		return CUDA_ERROR_INVALID_VALUE;
 	sg_lock();
 	struct sg_context *context = sg_context_current();
-	CUresult status = context == NULL ? CUDA_ERROR_INVALID_CONTEXT : sg_capture_unsafe();
+	CUresult status = context == NULL ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
 	sg_unlock();
 	if (status == CUDA_SUCCESS)
 		status = sg_image_text(image, &text, &bytes);
@@ -182,6 +183,8 @@ CUresult sg_cuModuleUnload(CUmodule hmod)
 
 	sg_lock();
 	struct sg_module *module = module_of(hmod);
+	if (module != NULL && module->library != NULL)
+		status = CUDA_ERROR_NOT_PERMITTED; /* it goes with its library */
 	if (module != NULL && module->library == NULL) {
 		status = sg_capture_unsafe();
 		if (status == CUDA_SUCCESS)
@@ -197,7 +200,7 @@ CUresult sg_cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 {
 	if (mode == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
-	*mode = CU_MODULE_EAGER_LOADING;
+	*mode = CU_MODULE_LAZY_LOADING;
 	return CUDA_SUCCESS;
 }
 
@@ -245,6 +248,17 @@ CUresult sg_cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFu
 	return module != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
+/* There are no texture and surface references: a module has none of any name. */
+CUresult sg_cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name)
+{
+	return pTexRef == NULL || hmod == NULL || name == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult sg_cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *name)
+{
+	return pSurfRef == NULL || hmod == NULL || name == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND;
+}
+
 CUresult sg_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name)
 {
 	uint64_t address;
@@ -256,6 +270,7 @@ CUresult sg_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod
 	struct sg_module *module = module_of(hmod);
 	CUresult status = module == NULL                                   ? CUDA_ERROR_INVALID_HANDLE
 	                  : ptx_global(module->ptx, name, &address, &size) ? CUDA_SUCCESS
+	                  : ptx_find(module->ptx, name) != NULL            ? CUDA_ERROR_INVALID_VALUE
 	                                                                   : CUDA_ERROR_NOT_FOUND;
 	sg_unlock();
 	if (status == CUDA_SUCCESS && dptr != NULL)

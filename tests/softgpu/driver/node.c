@@ -4,6 +4,7 @@
 
 #include "tests/softgpu/driver/event.h"
 #include "tests/softgpu/driver/graph.h"
+#include "tests/softgpu/driver/graph_memory.h"
 #include "tests/softgpu/driver/module.h"
 
 static CUresult plan_kernel(const CUDA_KERNEL_NODE_PARAMS_v3 *params, struct sg_op *ret_op)
@@ -42,6 +43,8 @@ static CUresult plan_child(CUgraph handle, struct sg_op *ret_op)
 
 	if (graph == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (sg_graph_has_memory(graph))
+		return CUDA_ERROR_NOT_SUPPORTED;
 	*ret_op = (struct sg_op){.kind = SG_OP_GRAPH, .child = {sg_graph_clone(graph), NULL}};
 	return ret_op->child.graph != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -76,6 +79,8 @@ CUresult sg_node_plan(const CUgraphNodeParams *params, struct sg_op *ret_op)
 		status = sg_set_plan(params->memset.dst, params->memset.pitch, params->memset.value,
 		                     params->memset.elementSize, params->memset.width, params->memset.height,
 		                     &ret_op->set);
+		if (params->memset.width == 0 || params->memset.height == 0)
+			status = CUDA_ERROR_INVALID_VALUE;
 		break;
 	case CU_GRAPH_NODE_TYPE_HOST:
 		ret_op->kind = SG_OP_HOST;
@@ -95,10 +100,19 @@ CUresult sg_node_plan(const CUgraphNodeParams *params, struct sg_op *ret_op)
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
 		status = sg_values_plan(params->memOp.paramArray, params->memOp.count, params->memOp.flags, ret_op);
 		break;
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+		ret_op->kind = SG_OP_ALLOC;
+		status = sg_block_create(&params->alloc, &ret_op->block);
+		break;
+	case CU_GRAPH_NODE_TYPE_MEM_FREE:
+		ret_op->kind = SG_OP_FREE;
+		ret_op->block = sg_block_of(params->free.dptr);
+		if (ret_op->block != NULL)
+			sg_block_hold(ret_op->block);
+		status = ret_op->block != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		break;
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
-	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-	case CU_GRAPH_NODE_TYPE_MEM_FREE:
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
 		status = CUDA_ERROR_NOT_SUPPORTED;
 		break;
@@ -131,6 +145,10 @@ CUgraphNodeType sg_node_type(const struct sg_op *op)
 		return CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
 	case SG_OP_GRAPH:
 		return CU_GRAPH_NODE_TYPE_GRAPH;
+	case SG_OP_ALLOC:
+		return CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+	case SG_OP_FREE:
+		return CU_GRAPH_NODE_TYPE_MEM_FREE;
 	case SG_OP_EMPTY:
 	case SG_OP_RELEASE:
 		break;
@@ -190,6 +208,12 @@ CUresult sg_node_params(const struct sg_op *op, CUgraphNodeParams *ret_params)
 		ret_params->memOp.count = op->values.count;
 		ret_params->memOp.paramArray = op->values.list;
 		ret_params->memOp.flags = op->values.flags;
+		break;
+	case SG_OP_ALLOC:
+		ret_params->alloc = op->block->asked;
+		break;
+	case SG_OP_FREE:
+		ret_params->free.dptr = op->block->address;
 		break;
 	case SG_OP_GRAPH:
 		ret_params->graph.graph = (CUgraph)op->child.graph;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "tests/softgpu/driver/graph.h"
+#include "tests/softgpu/driver/graph_memory.h"
 #include "tests/softgpu/driver/module.h"
 #include "tests/softgpu/driver/node_forms.h"
 
@@ -30,6 +31,20 @@ static CUresult add(CUgraphNode *ret_node, CUgraph handle, const CUgraphNode *ne
 	return status;
 }
 
+/* An allocation node's address is told through its parameters. */
+static CUresult add_and_tell(CUgraphNode *ret_node, CUgraph handle, const CUgraphNode *needs, size_t count,
+                             CUgraphNodeParams *params)
+{
+	CUresult status = add(ret_node, handle, needs, count, params);
+
+	if (status == CUDA_SUCCESS && params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
+		sg_lock();
+		params->alloc.dptr = ((struct sg_node *)*ret_node)->op.block->address;
+		sg_unlock();
+	}
+	return status;
+}
+
 CUresult sg_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                               const CUgraphEdgeData *dependencyData, size_t numDependencies,
                               CUgraphNodeParams *nodeParams)
@@ -38,14 +53,14 @@ CUresult sg_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CU
 
 	for (size_t i = 0; dependencyData != NULL && i < numDependencies; i++)
 		if (memcmp(&dependencyData[i], &plain, sizeof(plain)) != 0)
-			return CUDA_ERROR_NOT_SUPPORTED;
-	return add(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
+			return CUDA_ERROR_INVALID_VALUE;
+	return add_and_tell(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
 }
 
 CUresult sg_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                            size_t numDependencies, CUgraphNodeParams *nodeParams)
 {
-	return add(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
+	return add_and_tell(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
 }
 
 /* Changes a node to other parameters of its own type. */
@@ -387,4 +402,47 @@ CUresult sg_cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
 		to->op.launch.cooperative = from->op.launch.cooperative;
 	sg_unlock();
 	return to != NULL && from != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult sg_cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                   size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
+{
+	if (nodeParams == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUgraphNodeParams params = of_type(CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+	memcpy(&params.alloc, nodeParams, sizeof(*nodeParams));
+	CUresult status = add_and_tell(phGraphNode, hGraph, dependencies, numDependencies, &params);
+	if (status == CUDA_SUCCESS)
+		nodeParams->dptr = params.alloc.dptr;
+	return status;
+}
+
+CUresult sg_cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                  size_t numDependencies, CUdeviceptr dptr)
+{
+	CUgraphNodeParams params = of_type(CU_GRAPH_NODE_TYPE_MEM_FREE);
+
+	params.free.dptr = dptr;
+	return add(phGraphNode, hGraph, dependencies, numDependencies, &params);
+}
+
+CUresult sg_cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out)
+{
+	CUgraphNodeParams params;
+	CUresult status = params_out != NULL ? get(hNode, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &params)
+	                                     : CUDA_ERROR_INVALID_VALUE;
+
+	if (status == CUDA_SUCCESS)
+		memcpy(params_out, &params.alloc, sizeof(*params_out));
+	return status;
+}
+
+CUresult sg_cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out)
+{
+	CUgraphNodeParams params;
+	CUresult status = dptr_out != NULL ? get(hNode, CU_GRAPH_NODE_TYPE_MEM_FREE, &params) : CUDA_ERROR_INVALID_VALUE;
+
+	if (status == CUDA_SUCCESS)
+		*dptr_out = params.free.dptr;
+	return status;
 }

@@ -5,6 +5,7 @@
 
 #include "tests/softgpu/driver/context.h"
 #include "tests/softgpu/driver/event.h"
+#include "tests/softgpu/driver/graph_memory.h"
 #include "tests/softgpu/driver/stream.h"
 #include "tests/softgpu/ptx.h"
 
@@ -62,6 +63,10 @@ bool sg_op_clone(const struct sg_op *op, struct sg_op *ret_op)
 		if (fresh.values.list == NULL)
 			return false;
 		break;
+	case SG_OP_ALLOC:
+	case SG_OP_FREE:
+		sg_block_hold(op->block);
+		break;
 	case SG_OP_GRAPH:
 		fresh.child.graph = NULL;
 		fresh.child.exec = op->child.exec != NULL ? sg_exec_clone(op->child.exec) : NULL;
@@ -91,6 +96,10 @@ void sg_op_clear(struct sg_op *op)
 		break;
 	case SG_OP_VALUES:
 		free(op->values.list);
+		break;
+	case SG_OP_ALLOC:
+	case SG_OP_FREE:
+		sg_block_drop(op->block);
 		break;
 	case SG_OP_GRAPH:
 		if (op->child.exec != NULL)
@@ -134,6 +143,8 @@ CUresult sg_op_run(struct sg_op *op, struct sg_stream *stream)
 
 	switch (op->kind) {
 	case SG_OP_EMPTY:
+	case SG_OP_ALLOC:
+	case SG_OP_FREE:
 		break;
 	case SG_OP_COPY:
 		status = sg_copy_run(&op->copy);

@@ -8,6 +8,7 @@
 #include "tests/softgpu/driver/core.h"
 
 struct ptx_function;
+struct sg_block;
 struct sg_context;
 struct sg_event;
 struct sg_exec;
@@ -26,7 +27,9 @@ enum sg_op_kind {
 	SG_OP_WAIT,
 	SG_OP_VALUES,
 	SG_OP_RELEASE, /* memory goes back to its pool */
-	SG_OP_GRAPH,   /* in a node: the child graph; in an instantiated graph or a stream: an instantiated one */
+	SG_OP_ALLOC,   /* of a graph's memory: nothing to run, see graph_memory.h */
+	SG_OP_FREE,
+	SG_OP_GRAPH, /* in a node: the child graph; in an instantiated graph or a stream: an instantiated one */
 };
 
 /* Rows of bytes. Strides are in bytes; a plain copy is one row. */
@@ -82,6 +85,7 @@ struct sg_op {
 		struct {
 			uint64_t address;
 		} release;
+		struct sg_block *block; /* of ALLOC and FREE: a reference */
 		struct {
 			struct sg_graph *graph; /* owned by its node */
 			struct sg_exec *exec;   /* owned */

@@ -11,8 +11,6 @@ static CUresult answer(const struct sg_allocation *memory, CUpointer_attribute a
 
 	switch ((int)attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		if (memory->context == NULL)
-			return CUDA_ERROR_INVALID_VALUE;
 		*(CUcontext *)data = (CUcontext)memory->context;
 		break;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
@@ -27,7 +25,7 @@ static CUresult answer(const struct sg_allocation *memory, CUpointer_attribute a
 		*(void **)data = (void *)(uintptr_t)pointer;
 		break;
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-		*(unsigned *)data = memory->sync_memops;
+		*(unsigned *)data = memory->sync_memops || managed;
 		break;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
 	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:

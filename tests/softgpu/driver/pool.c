@@ -13,6 +13,8 @@
 #include <string.h>
 
 #include "tests/softgpu/driver/capture.h"
+#include "tests/softgpu/driver/graph_memory.h"
+#include "tests/softgpu/driver/memory.h"
 #include "tests/softgpu/driver/op.h"
 #include "tests/softgpu/driver/stream.h"
 
@@ -128,7 +130,7 @@ static CUresult allocate(struct sg_pool *pool, size_t bytes, struct sg_stream *s
 	}
 	if (sg_allocation_add(&fresh) == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	pool->used += room;
+	pool->used += bytes;
 	if (pool->used > pool->used_high)
 		pool->used_high = pool->used;
 	if (pool->reserved > pool->reserved_high)
@@ -144,8 +146,8 @@ static void keep(struct sg_allocation *allocation, struct sg_point given_back)
 	uint64_t address = allocation->address;
 	size_t room = room_for(allocation->bytes);
 
+	pool->used -= allocation->bytes;
 	sg_allocation_remove(allocation);
-	pool->used -= room;
 	if (block == NULL) {
 		/* The block is lost to the pool, but never handed out twice. */
 		sg_point_drop(&given_back);
@@ -166,6 +168,41 @@ void sg_pool_release(uint64_t address)
 	(void)address;
 }
 
+/* While capturing, allocating and freeing are nodes. */
+static CUresult capture_allocate(const struct sg_pool *pool, size_t bytes, struct sg_stream *stream, uint64_t *ret_address)
+{
+	CUDA_MEM_ALLOC_NODE_PARAMS_v2 asked = {
+		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = pool->props.location},
+		.bytesize = bytes};
+	struct sg_op op = {.kind = SG_OP_ALLOC};
+	CUresult status = sg_block_create(&asked, &op.block);
+
+	if (status != CUDA_SUCCESS)
+		return status;
+	uint64_t address = op.block->address;
+	status = sg_submit(stream, &op, false);
+	if (status == CUDA_SUCCESS)
+		*ret_address = address;
+	return status;
+}
+
+/* Memory of a graph, by its stream's capture or at once. */
+static CUresult free_block(struct sg_block *block, struct sg_stream *stream)
+{
+	struct sg_op op = {.kind = SG_OP_FREE, .block = block};
+
+	bool capturing = stream->capture != NULL;
+
+	if (!capturing && !block->out)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* Outside a capture the operation does nothing but hold the memory until its turn. */
+	sg_block_hold(block);
+	CUresult status = sg_submit(stream, &op, false);
+	if (status == CUDA_SUCCESS && !capturing)
+		status = sg_block_free(block);
+	return status;
+}
+
 static CUresult allocate_async(CUdeviceptr *dptr, size_t bytes, CUmemoryPool handle, bool use_current, CUstream hStream)
 {
 	struct sg_stream *stream;
@@ -181,7 +218,7 @@ static CUresult allocate_async(CUdeviceptr *dptr, size_t bytes, CUmemoryPool han
 		if (pool == NULL)
 			status = CUDA_ERROR_INVALID_VALUE;
 		else if (stream->capture != NULL)
-			status = CUDA_ERROR_NOT_SUPPORTED;
+			status = capture_allocate(pool, bytes, stream, &address);
 		else if (bytes > 0)
 			status = allocate(pool, bytes, stream, &address);
 	}
@@ -209,11 +246,13 @@ CUresult sg_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 	sg_lock();
 	CUresult status = sg_stream_of(hStream, &stream);
 	struct sg_allocation *allocation = sg_allocation_of(dptr);
-	if (status == CUDA_SUCCESS && dptr != 0) {
+	if (status == CUDA_SUCCESS && sg_block_of(dptr) != NULL) {
+		status = free_block(sg_block_of(dptr), stream);
+	} else if (status == CUDA_SUCCESS && dptr != 0) {
 		if (allocation == NULL || (allocation->kind != SG_MEMORY_POOL && allocation->kind != SG_MEMORY_DEVICE))
 			status = CUDA_ERROR_INVALID_VALUE;
 		else if (stream->capture != NULL)
-			status = CUDA_ERROR_NOT_SUPPORTED;
+			status = CUDA_ERROR_INVALID_VALUE;
 		else
 			status = sg_submit(stream, &op, false);
 		if (status == CUDA_SUCCESS && allocation->kind == SG_MEMORY_POOL) {
@@ -238,7 +277,7 @@ CUresult sg_cuMemPoolCreate(CUmemoryPool *ret_pool, const CUmemPoolProps *poolPr
 	    (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!sg_is_device(poolProps->location.id))
-		return CUDA_ERROR_INVALID_DEVICE;
+		return CUDA_ERROR_INVALID_VALUE;
 	sg_lock();
 	struct sg_pool *pool = create(poolProps->location.id);
 	if (pool != NULL)
@@ -347,7 +386,8 @@ CUresult sg_cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *map, 
 		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || !sg_is_device(map[i].location.id))
 			status = CUDA_ERROR_INVALID_DEVICE;
 		else if (map[i].location.id == pool->device && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-			status = CUDA_ERROR_NOT_SUPPORTED;
+			status = map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ? CUDA_ERROR_INVALID_DEVICE
+			                                                       : CUDA_ERROR_NOT_SUPPORTED;
 	}
 	sg_unlock();
 	return status;

@@ -66,23 +66,29 @@ static const struct sg_symbol *answer(const char *name, int flag, int version, b
 CUresult sg_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
                                 CUdriverProcAddressQueryResult *symbolStatus)
 {
+	const cuuint64_t every_flag = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 	const struct sg_symbol *found = NULL;
-	bool known = false;
+	bool known = false, per_thread = false;
 
-	if (symbol == NULL || pfn == NULL || flags > CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM ||
-	    cudaVersion > SG_DRIVER_VERSION)
+	if (symbol == NULL || pfn == NULL || (flags & ~every_flag) != 0 || cudaVersion > SG_DRIVER_VERSION)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_once(&once, sort);
-	if (flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)
+	if (cudaVersion < 0)
+		cudaVersion = SG_DRIVER_VERSION;
+	/* A function of a stream has a form for the thread's own, or was too young then; one without a stream has one form. */
+	if ((flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0) {
+		per_thread = answer(symbol, 2, SG_DRIVER_VERSION, &known) != NULL;
 		found = answer(symbol, 2, cudaVersion, &known);
-	if (found == NULL)
+	}
+	if (!per_thread)
 		found = answer(symbol, 0, cudaVersion, &known);
 	*pfn = found != NULL ? (void *)(uintptr_t)found->address : NULL;
 	if (symbolStatus != NULL)
 		*symbolStatus = found != NULL ? CU_GET_PROC_ADDRESS_SUCCESS
 		                : known       ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
 		                              : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-	return found != NULL ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+	/* Who asks for the status finds the failure there. */
+	return found != NULL || symbolStatus != NULL ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 CUresult sg_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)

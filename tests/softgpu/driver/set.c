@@ -55,8 +55,6 @@ static CUresult set_now(uint64_t to, size_t pitch, unsigned value, unsigned elem
 	CUresult status = sg_stream_of(handle, &stream);
 	if (status == CUDA_SUCCESS)
 		status = sg_set_plan(to, pitch, value, element, width, height, &op.set);
-	if (status == CUDA_SUCCESS && wait)
-		status = sg_capture_unsafe();
 	if (status == CUDA_SUCCESS && (op.set.width > 0 || stream->capture != NULL))
 		status = sg_submit(stream, &op, wait);
 	sg_unlock();

@@ -345,6 +345,7 @@ struct sg_stream *sg_stream_create(struct sg_context *context, unsigned flags, i
 	stream->context = context;
 	stream->flags = flags;
 	stream->priority = priority;
+	stream->sync_policy = CU_SYNC_POLICY_AUTO;
 	stream->id = stream_ids++;
 	stream->timeline = timeline;
 	stream->next = context->streams;

@@ -37,13 +37,14 @@ struct sg_stream {
 	struct sg_stream *next; /* in its context */
 	unsigned flags;
 	int priority;
+	CUsynchronizationPolicy sync_policy; /* remembered, of no effect */
 	uint64_t id;
 	bool is_default; /* the legacy stream or a thread's own */
 	bool started, closing;
 	struct sg_timeline *timeline;
 	struct sg_work *first, *last;
 	struct sg_stream *next_busy; /* in an ordered mode: of those with work in their queue */
-	struct sg_points waits; /* for the next operation */
+	struct sg_points waits;      /* for the next operation */
 	struct sg_capture *capture;
 	struct sg_node **tips; /* while it captures: what the next node depends on */
 	size_t tip_count;

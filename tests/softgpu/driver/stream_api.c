@@ -155,6 +155,8 @@ CUresult sg_cuStreamQuery(CUstream hStream)
 	CUresult status = sg_stream_of(hStream, &stream);
 	if (status == CUDA_SUCCESS && stream->capture != NULL)
 		status = sg_capture_refuse(stream);
+	else if (status == CUDA_SUCCESS && stream == stream->context->legacy)
+		status = sg_capture_implicit(stream);
 	if (status == CUDA_SUCCESS) {
 		bool done = stream->timeline->completed == stream->timeline->submitted;
 		for (struct sg_stream *other = stream->context->streams;
@@ -183,6 +185,8 @@ CUresult sg_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Fla
 		status = CUDA_ERROR_INVALID_HANDLE;
 	if (status == CUDA_SUCCESS && sg_capture_owns(event) && Flags == 0) {
 		status = sg_capture_join(stream, event);
+	} else if (status == CUDA_SUCCESS && event->capture_id != 0 && Flags == 0) {
+		status = CUDA_ERROR_INVALID_VALUE; /* of a capture that has ended */
 	} else if (status == CUDA_SUCCESS && stream->capture != NULL && Flags == 0) {
 		/* An event from outside the capture: the dependency could not be replayed. */
 		sg_capture_refuse(stream);
@@ -320,6 +324,11 @@ CUresult sg_cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGr
 	return status;
 }
 
+static void read_sync_policy(const struct sg_stream *stream, void *answer)
+{
+	*(CUsynchronizationPolicy *)answer = stream->sync_policy;
+}
+
 CUresult sg_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value)
 {
 	CUstreamAttrValue answer;
@@ -331,7 +340,7 @@ CUresult sg_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstream
 	if (attr == CU_LAUNCH_ATTRIBUTE_PRIORITY)
 		status = ask(hStream, read_priority, &answer.priority);
 	else if (attr == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY)
-		answer.syncPolicy = CU_SYNC_POLICY_AUTO;
+		status = ask(hStream, read_sync_policy, &answer.syncPolicy);
 	else if (attr != CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW && attr != CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN &&
 	         attr != CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP)
 		status = CUDA_ERROR_INVALID_VALUE;
@@ -340,12 +349,21 @@ CUresult sg_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstream
 	return status;
 }
 
-/* The attributes are hints to hardware that is not there: checked and forgotten. */
+/* The attributes are hints to hardware that is not there: all but one are checked and forgotten. */
 CUresult sg_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value)
 {
 	CUstreamAttrValue present;
+	struct sg_stream *stream;
+	CUresult status = value == NULL ? CUDA_ERROR_INVALID_VALUE : sg_cuStreamGetAttribute(hStream, attr, &present);
 
-	return value == NULL ? CUDA_ERROR_INVALID_VALUE : sg_cuStreamGetAttribute(hStream, attr, &present);
+	if (status != CUDA_SUCCESS || attr != CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY)
+		return status;
+	sg_lock();
+	status = sg_stream_of(hStream, &stream);
+	if (status == CUDA_SUCCESS)
+		stream->sync_policy = value->syncPolicy;
+	sg_unlock();
+	return status;
 }
 
 CUresult sg_cuStreamCopyAttributes(CUstream dst, CUstream src)

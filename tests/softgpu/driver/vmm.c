@@ -39,8 +39,7 @@ static void drop_if_unused(struct sg_physical *physical)
 
 static CUresult check_prop(const CUmemAllocationProp *prop)
 {
-	if (prop == NULL || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
-	    prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+	if (prop == NULL || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!sg_is_device(prop->location.id))
 		return CUDA_ERROR_INVALID_DEVICE;
@@ -123,8 +122,9 @@ CUresult sg_cuMemAddressFree(CUdeviceptr ptr, size_t size)
 CUresult sg_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
                         unsigned long long flags)
 {
-	CUresult status = handle == NULL || size == 0 || size % SG_PAGE != 0 || flags != 0 ? CUDA_ERROR_INVALID_VALUE
-	                                                                                   : check_prop(prop);
+	bool bad = handle == NULL || size == 0 || size % SG_PAGE != 0 || flags != 0 || prop == NULL ||
+	           prop->type != CU_MEM_ALLOCATION_TYPE_PINNED;
+	CUresult status = bad ? CUDA_ERROR_INVALID_VALUE : check_prop(prop);
 
 	if (status != CUDA_SUCCESS)
 		return status;
@@ -184,9 +184,11 @@ CUresult sg_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAl
 
 	sg_lock();
 	struct sg_physical *physical = physical_of(handle);
-	/* The driver wants offset 0 and the whole of the memory or a multiple of its granularity. */
-	if (physical != NULL && physical->handles > 0 && flags == 0 && offset == 0 && size > 0 && size % SG_PAGE == 0 &&
-	    ptr % SG_PAGE == 0 && size <= physical->bytes && reserved(ptr, size) && !has_mappings(ptr, size)) {
+	bool known = physical != NULL && physical->handles > 0 && flags == 0;
+	/* The driver maps memory whole. */
+	if (known && (offset != 0 || size != physical->bytes)) {
+		status = CUDA_ERROR_NOT_SUPPORTED;
+	} else if (known && ptr % SG_PAGE == 0 && reserved(ptr, size) && !has_mappings(ptr, size)) {
 		struct sg_allocation fresh = {.address = ptr,
 		                              .bytes = size,
 		                              .kind = SG_MEMORY_MAPPING,

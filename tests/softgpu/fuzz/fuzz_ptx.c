@@ -31,7 +31,7 @@ static struct {
 #define MUST(condition)                                                                                                \
 	do {                                                                                                           \
 		if (!(condition)) {                                                                                    \
-			fprintf(stderr, "fuzz_ptx: not so: %s\n", #condition);                                        \
+			fprintf(stderr, "fuzz_ptx: not so: %s\n", #condition);                                         \
 			abort();                                                                                       \
 		}                                                                                                      \
 	} while (0)
@@ -95,7 +95,8 @@ static void run(const struct ptx_function *function)
 	for (size_t n = 0; n < sizeof(params) / sizeof(params[0]); n++)
 		params[n] = (uint64_t)(uintptr_t)(room.live + LIVE_BYTES - DATA_BYTES);
 	enum ptx_status status = ptx_run(function, &launch, &fault);
-	MUST(status == PTX_OK || status == PTX_OUT_OF_MEMORY || (status >= PTX_FAULT_ADDRESS && status <= PTX_BAD_LAUNCH));
+	MUST(status == PTX_OK || status == PTX_OUT_OF_MEMORY ||
+	     (status >= PTX_FAULT_ADDRESS && status <= PTX_BAD_LAUNCH));
 	MUST(status == PTX_OK || fault.status == status);
 	MUST(memchr(fault.message, 0, sizeof(fault.message)));
 }

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 HERE = pathlib.Path(__file__).parent
-PROGRAMS = sorted(path.stem for path in HERE.glob("*.py") if path.stem not in ("common", "test_programs"))
+PROGRAMS = sorted(path.stem for path in HERE.glob("*.py") if path.stem not in ("common", "conftest", "test_programs"))
 MODES = ("", "shuffle:3")
 
 

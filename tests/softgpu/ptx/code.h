@@ -152,7 +152,7 @@ struct ptx_function {
 	unsigned formal_count, result_count;
 	size_t params_bytes, local_bytes, shared_bytes;
 	uint32_t max_threads, required[3]; /* 0: not said */
-	step_fn outside; /* what a call does when the driver, not the module, has the body; NULL */
+	step_fn outside;                   /* what a call does when the driver, not the module, has the body; NULL */
 	struct ptx_function *next;
 };
 

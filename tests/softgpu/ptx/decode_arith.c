@@ -57,7 +57,8 @@ static bool decode_float(struct statement *statement, enum float_op op, enum ptx
 {
 	struct insn insn = INSN_INIT;
 	int round = take_rounding(statement);
-	bool approximate = ptx_modifier(statement, "approx") || ptx_modifier(statement, "full");
+	bool coarse = ptx_modifier(statement, "approx");
+	bool approximate = coarse || ptx_modifier(statement, "full");
 	bool is_approximate = op == FLOAT_SIN || op == FLOAT_COS || op == FLOAT_EX2 || op == FLOAT_LG2 ||
 	                      op == FLOAT_TANH || op == FLOAT_RSQRT;
 	bool rounds = op != FLOAT_ABS && op != FLOAT_NEG && op != FLOAT_MIN && op != FLOAT_MAX && !is_approximate;
@@ -82,9 +83,11 @@ static bool decode_float(struct statement *statement, enum float_op op, enum ptx
 	insn.round = round > 0 ? (int8_t)round : 0;
 	insn.type = type;
 	insn.op = op;
-	insn.run = is_half(type)                    ? ptx_step_half(op, type)
+	insn.run = is_half(type)               ? ptx_step_half(op, type)
 	           : insn.flags & FLAG_XORSIGN ? ptx_step_xorsign(op)
 	                                       : ptx_step_float(op, type, !insn.flags && !insn.round);
+	step_fn step = coarse ? ptx_step_coarse(op, type, insn.flags & FLAG_FTZ) : NULL;
+	insn.run = step ? step : insn.run;
 	return take_operands(statement, &insn, type, type, sources) && ptx_put(statement, insn);
 }
 
@@ -283,7 +286,7 @@ static bool decode_compare(struct statement *statement, int set)
 	bool half = type == TY_F16 || type == TY_BF16, pair = type == TY_F16X2 || type == TY_BF16X2;
 	bool settable = pair ? to == type || to == TY_U32 || to == TY_S32
 	                     : to == TY_U32 || to == TY_S32 || to == TY_F32 ||
-	                (half && (to == type || to == TY_U16 || to == TY_S16));
+	                                (half && (to == type || to == TY_U16 || to == TY_S16));
 	if (type == TY_NONE || (set && !settable))
 		return ptx_unsupported(statement, NULL);
 	/* Of pairs, setp has two results always: it would be a mistake to drop one. */

@@ -210,6 +210,7 @@ struct rule {
 	bool (*decode)(struct statement *statement, int op);
 	int op;
 };
-extern const struct rule ptx_rules_arithmetic[], ptx_rules_bits[], ptx_rules_memory[], ptx_rules_control[], ptx_rules_matrix[];
+extern const struct rule ptx_rules_arithmetic[], ptx_rules_bits[], ptx_rules_memory[], ptx_rules_control[],
+	ptx_rules_matrix[];
 
 #endif

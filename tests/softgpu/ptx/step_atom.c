@@ -47,8 +47,31 @@ WIDTH(64, uint64_t, int64_t)
 ATOMIC(cas_16, uint16_t, old == x ? y : old)
 ATOMIC(inc_32, uint32_t, old >= x ? 0 : old + 1)
 ATOMIC(dec_32, uint32_t, old == 0 || old > x ? x : old - 1)
-ATOMIC(add_f32, uint32_t, f32_bits(bits_f32(old) + bits_f32(x)))
-ATOMIC(add_f64, uint64_t, f64_bits(bits_f64(old) + bits_f64(x)))
+/* In global memory, but not in shared, f32 has no subnormal numbers. */
+static inline uint32_t single_sum(uint32_t x, uint32_t y, bool flush)
+{
+	if (flush && !(x & 0x7f800000))
+		x &= 0x80000000;
+	if (flush && !(y & 0x7f800000))
+		y &= 0x80000000;
+	uint32_t sum = f32_bits(bits_f32(x) + bits_f32(y));
+	if (flush && !(sum & 0x7f800000))
+		sum &= 0x80000000;
+	return (sum & 0x7fffffff) > 0x7f800000 ? 0x7fffffff : sum;
+}
+
+/* In global memory a NaN goes through as it is, not made quiet. */
+static inline uint64_t double_sum(uint64_t old, uint64_t x, bool keep)
+{
+	double value = bits_f64(old), operand = bits_f64(x);
+
+	if (keep && (operand != operand || value != value))
+		return operand != operand ? x : old;
+	return f64_bits(value + operand);
+}
+
+ATOMIC(add_f32, uint32_t, single_sum(old, x, reach.global >> i & 1))
+ATOMIC(add_f64, uint64_t, double_sum(old, x, reach.global >> i & 1))
 
 static inline uint16_t half_sum(uint32_t x, uint32_t y, bool brain)
 {

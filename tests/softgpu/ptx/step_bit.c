@@ -77,12 +77,18 @@ static inline uint64_t insert(uint64_t x, uint64_t into, uint32_t start, uint32_
 	return (into & ~ones) | (x << start & ones);
 }
 
+/* PTX restricts place and length to 255. Beyond, 32-bit instructions of the hardware drop the upper bits; ptxas makes those of 64 bits from shifts. */
+static inline uint32_t at_most_255(uint64_t value)
+{
+	return (uint32_t)value < 255 ? (uint32_t)value : 255;
+}
+
 OP(bfe_u, b32, field(a[i], b[i] & 255, c[i] & 255, 32, false))
 OP(bfe_s, b32, field(a[i], b[i] & 255, c[i] & 255, 32, true))
-OP(bfe_u, b64, field(a[i], b[i] & 255, c[i] & 255, 64, false))
-OP(bfe_s, b64, field(a[i], b[i] & 255, c[i] & 255, 64, true))
+OP(bfe_u, b64, field(a[i], at_most_255(b[i]), at_most_255(c[i]), 64, false))
+OP(bfe_s, b64, field(a[i], at_most_255(b[i]), at_most_255(c[i]), 64, true))
 OP(bfi, b32, insert(a[i], b[i], c[i] & 255, slot(warp, insn->m)[i] & 255, 32))
-OP(bfi, b64, insert(a[i], b[i], c[i] & 255, slot(warp, insn->m)[i] & 255, 64))
+OP(bfi, b64, insert(a[i], b[i], at_most_255(c[i]), at_most_255(slot(warp, insn->m)[i]), 64))
 
 /*
  * Position of the highest bit that differs from the sign, or how far it is from the top; all ones when there is none.

@@ -183,6 +183,35 @@ static uint16_t write_half(struct number number, const struct insn *insn, bool b
 	return ptx_half_bits(value, brain, insn->round);
 }
 
+/* A NaN between floats. From f64 and halves to f64 its payload goes along, quiet; the pieces that ptxas puts other conversions together from do otherwise. */
+static uint64_t write_nan(uint64_t bits, const struct insn *insn)
+{
+	enum ptx_type from = insn->type2, to = insn->type;
+	uint64_t sign = bits >> (8 * ptx_type_bytes(from) - 1), payload = bits & UINT64_C(0xfffffffffffff);
+
+	if (insn->flags & FLAG_SAT)
+		return 0;
+	if (from == TY_F16)
+		payload = (bits & 0x3ff) << 42;
+	if (from == TY_BF16)
+		payload = (bits & 0x7f) << 45;
+	if (from == TY_F32)
+		payload = (bits & 0x7fffff) << 29;
+	if (from == TY_F32 && insn->flags & FLAG_FTZ) {
+		payload = UINT64_C(0x7fffff) << 29;
+		sign = 0;
+	}
+	if (to == TY_F64)
+		return sign << 63 | UINT64_C(0x7ff8) << 48 | payload;
+	if (to == TY_F32)
+		return from == TY_F64    ? sign << 31 | 0x7fc00000u | payload >> 29
+		       : from == TY_BF16 ? bits << 16
+		                         : 0x7fffffffu;
+	if (from != TY_F64)
+		return 0x7fff;
+	return to == TY_F16 ? sign << 15 | 0x7e00 | payload >> 42 : sign << 15 | 0x7fc0 | payload >> 45;
+}
+
 /* count says whether a float must become integral first (.rni and so on between equal floats). */
 STEP(general)
 {
@@ -192,12 +221,15 @@ STEP(general)
 
 	for (uint32_t rest = mask; rest; rest &= rest - 1) {
 		unsigned i = (unsigned)__builtin_ctz(rest);
-		struct number number = read_number(a[i], from, insn->flags & FLAG_FTZ);
+		/* Of halves, .ftz flushes nothing. */
+		struct number number = read_number(a[i], from, insn->flags & FLAG_FTZ && to != TY_F16 && to != TY_BF16);
 		uint64_t bits;
 
 		if (number.is_float && insn->count)
 			number.real = to_integral(number.real, insn->round);
-		if (to == TY_F16 || to == TY_BF16) {
+		if (number.is_float && number.real != number.real && ptx_type_is_float(to)) {
+			bits = write_nan(a[i], insn);
+		} else if (to == TY_F16 || to == TY_BF16) {
 			bits = write_half(number, insn, to == TY_BF16);
 		} else if (to == TY_F32) {
 			set_rounding(insn->count ? 0 : insn->round);
@@ -240,7 +272,7 @@ STEP(tf32)
 	const uint64_t *a = slot(warp, insn->a);
 
 	LANES(mask, uint32_t x = (uint32_t)a[i]; bool special = (x & 0x7f800000u) == 0x7f800000u;
-	      d[i] = !special ? (x + 0x1000u) & 0xffffe000u : x & 0x7fffffu ? 0x7fffffffu : x;);
+	      d[i] = (special ? x : x + 0x1000u) & 0xffffe000u;);
 	return STEP_NEXT;
 }
 

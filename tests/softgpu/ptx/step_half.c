@@ -122,6 +122,8 @@ static uint16_t half(const struct insn *insn, uint16_t a, uint16_t b, uint16_t c
 	if (op == FLOAT_ABS || op == FLOAT_NEG) {
 		if (ftz)
 			a = ptx_half_bits(flushed(ptx_half_value(a, brain), brain), brain, 0);
+		if ((a & 0x7fff) > (brain ? 0x7f80 : 0x7c00))
+			return 0x7fff;
 		return op == FLOAT_ABS ? a & 0x7fff : a ^ 0x8000;
 	}
 	double x = ptx_half_value(a, brain), y = ptx_half_value(b, brain), z = ptx_half_value(c, brain);

@@ -72,13 +72,13 @@ typedef unsigned __int128 u128;
 
 #define HIGH(T, x, y) ((BITS_##T)(((WIDE_##T)(x) * (WIDE_##T)(y)) >> 8 * sizeof(T)))
 /*
- * The least of a signed type divided by -1 wraps. Division by zero is unspecified in PTX: all ones, and the remainder
- * is the dividend.
+ * The least of a signed type divided by -1 wraps. Division by zero is unspecified in PTX: quotient and remainder are
+ * all ones, as the hardware's.
  */
 #define DIV_s(T, x, y) ((y) == 0 ? (BITS_##T) - 1 : (y) == -1 ? (BITS_##T)(0 - (BITS_##T)(x)) : (BITS_##T)((x) / (y)))
 #define DIV_u(T, x, y) ((y) == 0 ? (BITS_##T) - 1 : (BITS_##T)((x) / (y)))
-#define REM_s(T, x, y) ((y) == 0 ? (x) : (y) == -1 ? 0 : (x) % (y))
-#define REM_u(T, x, y) ((y) == 0 ? (x) : (x) % (y))
+#define REM_s(T, x, y) ((y) == 0 ? (BITS_##T) - 1 : (y) == -1 ? 0 : (BITS_##T)((x) % (y)))
+#define REM_u(T, x, y) ((y) == 0 ? (BITS_##T) - 1 : (BITS_##T)((x) % (y)))
 /* u16 products would be computed as int and may overflow: go through 64 bits. */
 #define TIMES(x, y) ((u64)(x) * (u64)(y))
 

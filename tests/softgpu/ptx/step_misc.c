@@ -201,7 +201,7 @@ static bool is_class(uint64_t bits, bool is_double, enum testp test)
 	case TESTP_NOTANUMBER:
 		return exponent == top && fraction;
 	case TESTP_NORMAL:
-		return exponent && exponent != top;
+		return exponent != top && (exponent || !fraction); /* zero is normal, the hardware says */
 	default:
 		return !exponent && fraction;
 	}

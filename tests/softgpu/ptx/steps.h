@@ -109,6 +109,8 @@ enum float_op {
 	FLOAT_COUNT,
 };
 step_fn ptx_step_float(enum float_op op, enum ptx_type type, bool plain);
+/* Instructions with .approx that are coarser than rounding makes them; NULL for all others. */
+step_fn ptx_step_coarse(enum float_op op, enum ptx_type type, bool ftz);
 /* min and max of f32 with .xorsign.abs. */
 step_fn ptx_step_xorsign(enum float_op op);
 /* f16, bf16 and their pairs. */

@@ -36,7 +36,12 @@ static void lines(void)
 static void planes_and_boxes(void)
 {
 	CUDA_ARRAY_DESCRIPTOR plane = {.Width = 8, .Height = 6, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
-	CUDA_ARRAY3D_DESCRIPTOR box = {.Width = 8, .Height = 6, .Depth = 3, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1}, got;
+	CUDA_ARRAY3D_DESCRIPTOR box = {.Width = 8,
+	                               .Height = 6,
+	                               .Depth = 3,
+	                               .Format = CU_AD_FORMAT_UNSIGNED_INT8,
+	                               .NumChannels = 1},
+				got;
 	CUarray flat, deep;
 	float host[48], back[48] = {0};
 	unsigned char cells[144], seen[144] = {0};
@@ -47,10 +52,22 @@ static void planes_and_boxes(void)
 	for (int i = 0; i < 144; i++)
 		cells[i] = (unsigned char)i;
 	OK(cuArrayCreate(&flat, &plane));
-	CUDA_MEMCPY2D to = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host, .srcPitch = 32,
-	                    .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = flat, .WidthInBytes = 32, .Height = 6};
-	CUDA_MEMCPY2D from = {.srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = flat, .srcXInBytes = 8, .srcY = 2,
-	                      .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = back, .dstPitch = 16, .WidthInBytes = 16, .Height = 4};
+	CUDA_MEMCPY2D to = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+	                    .srcHost = host,
+	                    .srcPitch = 32,
+	                    .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+	                    .dstArray = flat,
+	                    .WidthInBytes = 32,
+	                    .Height = 6};
+	CUDA_MEMCPY2D from = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+	                      .srcArray = flat,
+	                      .srcXInBytes = 8,
+	                      .srcY = 2,
+	                      .dstMemoryType = CU_MEMORYTYPE_HOST,
+	                      .dstHost = back,
+	                      .dstPitch = 16,
+	                      .WidthInBytes = 16,
+	                      .Height = 4};
 	OK(cuMemcpy2D(&to));
 	OK(cuMemcpy2D(&from));
 	CHECK(back[0] == 18 && back[3] == 21 && back[4] == 26 && back[15] == 45);
@@ -63,11 +80,27 @@ static void planes_and_boxes(void)
 	OK(cuArray3DCreate(&deep, &box));
 	OK(cuArray3DGetDescriptor(&got, deep));
 	CHECK(got.Depth == 3 && got.Height == 6 && got.Width == 8);
-	CUDA_MEMCPY3D in = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = cells, .srcPitch = 8, .srcHeight = 6,
-	                    .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = deep, .WidthInBytes = 8, .Height = 6, .Depth = 3};
-	CUDA_MEMCPY3D out = {.srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = deep, .srcXInBytes = 2, .srcY = 1, .srcZ = 1,
-	                     .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = seen, .dstPitch = 4, .dstHeight = 2,
-	                     .WidthInBytes = 4, .Height = 2, .Depth = 2};
+	CUDA_MEMCPY3D in = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+	                    .srcHost = cells,
+	                    .srcPitch = 8,
+	                    .srcHeight = 6,
+	                    .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+	                    .dstArray = deep,
+	                    .WidthInBytes = 8,
+	                    .Height = 6,
+	                    .Depth = 3};
+	CUDA_MEMCPY3D out = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+	                     .srcArray = deep,
+	                     .srcXInBytes = 2,
+	                     .srcY = 1,
+	                     .srcZ = 1,
+	                     .dstMemoryType = CU_MEMORYTYPE_HOST,
+	                     .dstHost = seen,
+	                     .dstPitch = 4,
+	                     .dstHeight = 2,
+	                     .WidthInBytes = 4,
+	                     .Height = 2,
+	                     .Depth = 2};
 	OK(cuMemcpy3D(&in));
 	OK(cuMemcpy3D(&out));
 	CHECK(seen[0] == 58 && seen[4] == 66 && seen[8] == 106 && seen[15] == 117);
@@ -78,7 +111,8 @@ static void planes_and_boxes(void)
 
 static void misuse(void)
 {
-	CUDA_ARRAY3D_DESCRIPTOR good = {.Width = 8, .Height = 8, .Format = CU_AD_FORMAT_HALF, .NumChannels = 4}, bad = good;
+	CUDA_ARRAY3D_DESCRIPTOR good = {.Width = 8, .Height = 8, .Format = CU_AD_FORMAT_HALF, .NumChannels = 4},
+				bad = good;
 	CUarray array = NULL;
 	size_t before, after, total;
 

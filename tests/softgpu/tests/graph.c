@@ -140,13 +140,19 @@ static void capture(void)
 	OK(cuEventCreate(&join, CU_EVENT_DISABLE_TIMING));
 	STATUS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuStreamBeginCapture(NULL, CU_STREAM_CAPTURE_MODE_GLOBAL));
 	STATUS(CUDA_ERROR_ILLEGAL_STATE, cuStreamEndCapture(s, &graph));
+	/* Asking about an event of a capture ends that capture. */
+	OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	OK(cuEventRecord(fork, s));
+	STATUS(CUDA_ERROR_CAPTURED_EVENT, cuEventQuery(fork));
+	STATUS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(s, &graph));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuEventQuery(fork));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuStreamWaitEvent(t, fork, 0));
 	OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
 	OK(cuStreamIsCapturing(s, &status));
 	CHECK(status == CU_STREAM_CAPTURE_STATUS_ACTIVE);
 	void *parameters[] = {&a, &value, &n};
 	OK(cuLaunchKernel(fill, 1, 1, 1, 32, 1, 1, 0, s, parameters, NULL));
 	OK(cuEventRecord(fork, s));
-	STATUS(CUDA_ERROR_CAPTURED_EVENT, cuEventQuery(fork));
 	OK(cuStreamWaitEvent(t, fork, 0));
 	OK(cuStreamIsCapturing(t, &status));
 	CHECK(status == CU_STREAM_CAPTURE_STATUS_ACTIVE);
@@ -273,43 +279,128 @@ static void capture_loses_a_fork(void)
 	leave(0);
 }
 
-/* A graph launched into a capture: a child graph as it stood then, without what was disabled. */
-static void capture_of_a_launch(void)
+/* An instantiated graph is not for captures; nor does waiting for a context go with them, whatever their mode. */
+static void refused_in_captures(void)
 {
-	CUDA_MEMSET_NODE_PARAMS set = {.dst = a, .elementSize = 4, .width = 1, .height = 1, .value = 5};
 	CUstream s;
+	CUgraph graph, ended = NULL;
+	CUgraphNode node;
+	CUgraphExec exec;
+	unsigned value = 0;
+
+	begin();
+	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	OK(cuGraphCreate(&graph, 0));
+	OK(cuGraphAddEmptyNode(&node, graph, NULL, 0));
+	OK(cuGraphInstantiate(&exec, graph, 0));
+	OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	STATUS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuGraphLaunch(exec, s));
+	STATUS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(s, &ended));
+	OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+	STATUS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuCtxSynchronize());
+	STATUS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(s, &ended));
+	/* Copies and sets of their own streams go on beside a capture. */
+	OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	OK(cuMemsetD32(a, 7, 1));
+	OK(cuMemcpyDtoH(&value, a, 4));
+	CHECK(value == 7);
+	OK(cuStreamEndCapture(s, NULL));
+	STATUS(CUDA_ERROR_ILLEGAL_STATE, cuStreamEndCapture(s, &ended));
+	leave(0);
+}
+
+static void memory_nodes(void)
+{
+	CUDA_MEM_ALLOC_NODE_PARAMS asked = {.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+	                                                  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}},
+	                                    .bytesize = 256},
+				   got;
 	CUcontext context;
-	CUgraph graph, outer = NULL, child = NULL;
-	CUgraphNode first, second, node;
-	CUgraphExec inner, exec;
-	CUgraphNodeType type;
-	size_t count = 1;
+	CUgraph graph, clone;
+	CUgraphNode alloc, set, free_node, other;
+	CUgraphExec exec, automatic;
+	CUdeviceptr told = 0;
+	size_t before, after, total;
 
 	begin();
 	OK(cuCtxGetCurrent(&context));
-	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	OK(cuMemGetInfo(&before, &total));
 	OK(cuGraphCreate(&graph, 0));
-	set.dst = a;
-	OK(cuGraphAddMemsetNode(&first, graph, NULL, 0, &set, context));
-	set.value = 6;
-	OK(cuGraphAddMemsetNode(&second, graph, &first, 1, &set, context));
-	OK(cuGraphInstantiate(&inner, graph, 0));
-	OK(cuGraphNodeSetEnabled(inner, second, 0));
+	OK(cuGraphAddMemAllocNode(&alloc, graph, NULL, 0, &asked));
+	CHECK(asked.dptr != 0);
+	OK(cuGraphMemAllocNodeGetParams(alloc, &got));
+	CHECK(got.dptr == asked.dptr && got.bytesize == 256);
+	CUDA_MEMSET_NODE_PARAMS params = {.dst = asked.dptr, .elementSize = 4, .width = 64, .height = 1, .value = 9};
+	OK(cuGraphAddMemsetNode(&set, graph, &alloc, 1, &params, context));
+	/* Left to the program: launched once until it is freed. */
+	OK(cuGraphInstantiate(&exec, graph, 0));
+	OK(cuGraphInstantiate(&automatic, graph, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemFree(asked.dptr));
+	OK(cuGraphLaunch(exec, NULL));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuGraphLaunch(exec, NULL));
+	OK(cuGraphLaunch(automatic, NULL));
+	CHECK(first_of(asked.dptr) == 9);
+	OK(cuMemFreeAsync(asked.dptr, NULL));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(asked.dptr, NULL));
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuMemFree(asked.dptr));
+	/* Freed by the graph itself. */
+	OK(cuGraphAddMemFreeNode(&free_node, graph, &set, 1, asked.dptr));
+	OK(cuGraphMemFreeNodeGetParams(free_node, &told));
+	CHECK(told == asked.dptr);
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuGraphAddMemFreeNode(&other, graph, &set, 1, asked.dptr));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuGraphAddMemFreeNode(&other, graph, &set, 1, a));
+	STATUS(CUDA_ERROR_NOT_SUPPORTED, cuGraphDestroyNode(alloc));
+	STATUS(CUDA_ERROR_NOT_SUPPORTED, cuGraphClone(&clone, graph));
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphInstantiate(&exec, graph, 0));
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuCtxSynchronize());
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemFree(asked.dptr));
+	asked.bytesize = 0;
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuGraphAddMemAllocNode(&other, graph, NULL, 0, &asked));
+	/* The last one to hold it gives it back. */
+	OK(cuGraphDestroy(graph));
+	OK(cuGraphExecDestroy(automatic));
+	OK(cuMemGetInfo(&after, &total));
+	CHECK(after < before);
+	OK(cuGraphExecDestroy(exec));
+	OK(cuMemGetInfo(&after, &total));
+	CHECK(after == before);
+	leave(0);
+}
+
+static void capture_allocates(void)
+{
+	CUstream s;
+	CUgraph graph = NULL;
+	CUgraphExec exec;
+	CUdeviceptr scratch = 0, kept = 0;
+	size_t count = 0;
+
+	begin();
+	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
 	OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
-	OK(cuGraphLaunch(inner, s));
-	OK(cuMemcpyDtoDAsync(b, a, 4, s));
-	OK(cuStreamEndCapture(s, &outer));
-	OK(cuGraphExecDestroy(inner));
-	OK(cuGraphGetRootNodes(outer, &node, &count));
-	OK(cuGraphNodeGetType(node, &type));
-	CHECK(count == 1 && type == CU_GRAPH_NODE_TYPE_GRAPH);
-	OK(cuGraphChildGraphNodeGetGraph(node, &child));
-	OK(cuGraphGetNodes(child, NULL, &count));
-	CHECK(count == 2);
-	OK(cuGraphInstantiate(&exec, outer, 0));
+	OK(cuMemAllocAsync(&scratch, 64, s));
+	OK(cuMemAllocAsync(&kept, 64, s));
+	OK(cuMemsetD32Async(scratch, 3, 16, s));
+	OK(cuMemcpyDtoDAsync(kept, scratch, 64, s));
+	OK(cuMemFreeAsync(scratch, s));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(a, s));
+	OK(cuStreamEndCapture(s, &graph));
+	OK(cuGraphGetNodes(graph, NULL, &count));
+	CHECK(count == 5);
+	OK(cuGraphInstantiate(&exec, graph, 0));
+	OK(cuGraphDestroy(graph));
 	OK(cuGraphLaunch(exec, s));
 	OK(cuStreamSynchronize(s));
-	CHECK(first_of(b) == 5);
+	CHECK(first_of(kept) == 3);
+	OK(cuGraphExecDestroy(exec));
+	/* What is out stays, whatever became of its graph. */
+	CHECK(first_of(kept) == 3);
+	OK(cuMemFreeAsync(kept, s));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemFree(kept));
 	leave(0);
 }
 
@@ -475,5 +566,6 @@ static void user_objects(void)
 	leave(0);
 }
 
-MAIN(T(user_objects), T(built_by_hand), T(capture), T(capture_rules), T(capture_loses_a_fork), T(capture_of_a_launch), T(capture_to_graph), T(children_clones_updates),
-     T(bad_input), T(after_the_fact))
+MAIN(T(user_objects), T(built_by_hand), T(capture), T(capture_rules), T(capture_loses_a_fork), T(refused_in_captures),
+     T(memory_nodes), T(capture_allocates), T(capture_to_graph), T(children_clones_updates), T(bad_input),
+     T(after_the_fact))

@@ -38,8 +38,10 @@ static void launching(void)
 	OK(cuLaunchKernel(fill, 4, 1, 1, 32, 1, 1, 0, NULL, NULL, extra));
 	OK(cuMemcpyDtoH(back, a, sizeof(back)));
 	CHECK(back[9] == 43 && back[10] == 42);
-	bytes = 8;
-	STATUS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel(fill, 4, 1, 1, 32, 1, 1, 0, NULL, NULL, extra));
+	bytes = 12; /* n is 0 then */
+	OK(cuLaunchKernel(fill, 4, 1, 1, 32, 1, 1, 0, NULL, NULL, extra));
+	bytes = 24;
+	STATUS(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, cuLaunchKernel(fill, 4, 1, 1, 32, 1, 1, 0, NULL, NULL, extra));
 	STATUS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel(fill, 4, 1, 1, 32, 1, 1, 0, NULL, parameters, extra));
 	STATUS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel(fill, 4, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL));
 	STATUS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel(fill, 0, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL));
@@ -310,8 +312,10 @@ static void limits_of_kernels(void)
 
 static void linking(void)
 {
-	static const char second[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry other()\n{\n	ret;\n}\n";
-	static const char broken[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry other()\n{\n	mov.u32 %r9, 1;\n}\n";
+	static const char second[] =
+		".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry other()\n{\n	ret;\n}\n";
+	static const char broken[] =
+		".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry other()\n{\n	mov.u32 %r9, 1;\n}\n";
 	char errors[512] = "";
 	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
 	void *values[] = {errors, (void *)sizeof(errors)}, *image = NULL;
@@ -321,14 +325,14 @@ static void linking(void)
 
 	enter(0);
 	OK(cuLinkCreate(2, options, values, &link));
-	STATUS(CUDA_ERROR_INVALID_VALUE, cuLinkComplete(link, &image, &bytes));
-	OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)kernels_ptx, sizeof(kernels_ptx), "one", 0, NULL, NULL));
+	OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)kernels_ptx, sizeof(kernels_ptx), "one", 0, NULL,
+	                 NULL));
 	OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)second, sizeof(second), "two", 0, NULL, NULL));
 	STATUS(CUDA_ERROR_INVALID_PTX,
 	       cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)broken, sizeof(broken), "three", 0, NULL, NULL));
 	CHECK(strstr(errors, "6") != NULL);
-	STATUS(CUDA_ERROR_NO_BINARY_FOR_GPU,
-	       cuLinkAddData(link, CU_JIT_INPUT_CUBIN, (void *)(uintptr_t)second, sizeof(second), "four", 0, NULL, NULL));
+	STATUS(CUDA_ERROR_NO_BINARY_FOR_GPU, cuLinkAddData(link, CU_JIT_INPUT_CUBIN, (void *)(uintptr_t)second,
+	                                                   sizeof(second), "four", 0, NULL, NULL));
 	STATUS(CUDA_ERROR_FILE_NOT_FOUND, cuLinkAddFile(link, CU_JIT_INPUT_PTX, "/nowhere/at/all.ptx", 0, NULL, NULL));
 	OK(cuLinkComplete(link, &image, &bytes));
 	CHECK(image != NULL && bytes > sizeof(kernels_ptx));
@@ -341,4 +345,5 @@ static void linking(void)
 	leave(0);
 }
 
-MAIN(T(limits_of_kernels), T(linking), T(launching), T(globals), T(functions), T(kernels), T(images), T(faults), T(write_log))
+MAIN(T(limits_of_kernels), T(linking), T(launching), T(globals), T(functions), T(kernels), T(images), T(faults),
+     T(write_log))

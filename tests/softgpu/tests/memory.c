@@ -16,7 +16,8 @@ static void allocate(void)
 	OK(cuMemGetAddressRange(&base, &size, a + 999));
 	CHECK(base == a && size == 1000);
 	STATUS(CUDA_ERROR_NOT_FOUND, cuMemGetAddressRange(&base, &size, a + 1000));
-	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemAlloc(&a, 0));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemAlloc(&base, 0));
+	CHECK(base == 0);
 	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemAlloc(NULL, 16));
 	STATUS(CUDA_ERROR_OUT_OF_MEMORY, cuMemAlloc(&base, total + 1));
 	STATUS(CUDA_ERROR_OUT_OF_MEMORY, cuMemAlloc(&base, SIZE_MAX));
@@ -120,7 +121,7 @@ static void copies_2d_3d(void)
 	OK(cuMemcpy3D(&deep));
 	CHECK(memcmp(back, host, 16) == 0 && memcmp(back + 16, host + 32, 16) == 0);
 	deep.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-	STATUS(CUDA_ERROR_INVALID_HANDLE, cuMemcpy3D(&deep));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemcpy3D(&deep));
 	leave(0);
 }
 

@@ -47,3 +47,58 @@ Test(ptx_table_more, packed_halves, .timeout = 60)
 
 	RUN_ROWS(rows);
 }
+
+/* What the battery found on an H200: each row is a difference that there was. */
+Test(ptx_table_more, as_on_the_hardware, .timeout = 60)
+{
+	const uint64_t quiet = UINT64_C(0x7ff8de1a3910750c), signaling = UINT64_C(0xfff0ef6c0acd5f62);
+	const struct row rows[] = {
+		{"neg.f32 %r0, %r1;", 'r', 0x7fe2335b, 0, 0, 0x7fffffff},
+		{"abs.ftz.f32 %r0, %r1;", 'r', 0xffb77ee8, 0, 0, 0x7fffffff},
+		{"neg.f64 %d0, %d1;", 'd', signaling, 0, 0, UINT64_C(0xfff8ef6c0acd5f62)},
+		{"abs.f64 %d0, %d1;", 'd', UINT64_C(0xfff8000000000000), 0, 0, UINT64_C(0xfff8000000000000)},
+		{"abs.f16 %h0, %h1;", 'h', 0xfdd9, 0, 0, 0x7fff},
+		{"neg.ftz.f16x2 %r0, %r1;", 'r', 0xce007cba, 0, 0, 0x4e007fff},
+		{"neg.bf16x2 %r0, %r1;", 'r', 0xc38bffe2, 0, 0, 0x438b7fff},
+		{"add.rz.f64 %d0, %d1, %d2;", 'd', quiet, signaling, 0, quiet},
+		{"mul.f64 %d0, %d1, %d2;", 'd', quiet, signaling, 0, quiet},
+		{"fma.rn.f64 %d0, %d1, %d2, %d3;", 'd', g(1), quiet, signaling, quiet},
+		{"max.f64 %d0, %d1, %d2;", 'd', quiet, signaling, 0, UINT64_C(0xfff8ef6c0acd5f62)},
+		{"min.f64 %d0, %d1, %d2;", 'd', signaling, g(2), 0, g(2)},
+		{"cvt.rn.f32.f64 %r0, %d1;", 'r', signaling, 0, 0, 0xffc77b60},
+		{"cvt.rz.f16.f64 %h0, %d1;", 'h', signaling, 0, 0, 0xfe3b},
+		{"cvt.rp.bf16.f64 %h0, %d1;", 'h', signaling, 0, 0, 0xffc7},
+		{"cvt.f32.bf16 %r0, %h1;", 'r', 0xfffa, 0, 0, 0xfffa0000},
+		{"cvt.f64.f16 %d0, %h1;", 'd', 0x7fff, 0, 0, UINT64_C(0x7ffffc0000000000)},
+		{"cvt.ftz.f64.f32 %d0, %r1;", 'd', 0xffcd5f62, 0, 0, UINT64_C(0x7fffffffe0000000)},
+		{"cvt.rmi.f64.f64 %d0, %d1;", 'd', signaling, 0, 0, UINT64_C(0xfff8ef6c0acd5f62)},
+		{"cvt.rm.ftz.f16.f32 %h0, %r1;", 'h', 0x8003d095, 0, 0, 0x8001},
+		{"cvt.rna.tf32.f32 %r0, %r1;", 'r', 0xffde5804, 0, 0, 0xffde4000},
+		{"testp.normal.f32 %p0, %r1;", 'p', 0, 0, 0, 1},
+		{"testp.normal.f64 %p0, %d1;", 'p', 1, 0, 0, 0},
+		{"rem.s64 %d0, %d1, %d2;", 'd', 5, 0, 0, ALL64},
+		{"rem.u16 %h0, %h1, %h2;", 'h', 0x9350, 0, 0, 0xffff},
+		{"bfe.s64 %d0, %d1, 0, %r2;", 'd', 0x4d197e6f, 0xffc00000, 0, 0x4d197e6f},
+		{"bfe.u64 %d0, %d1, %r2, 8;", 'd', ALL64, 0x101, 0, 0},
+		{"bfe.u32 %r0, %r1, %r2, 8;", 'r', 0x1fe, 0x101, 0, 0xff},
+		{"bfi.b64 %d0, %d1, %d1, 1, %r2;", 'd', 0x3953b320, 0x3953b320, 0, 0x72a76640},
+		{"div.approx.f32 %r0, %r1, %r2;", 'r', 0x676b43c4, 0x7f7fffff, 0, 0},
+		{"div.approx.f32 %r0, %r1, %r2;", 'r', f(INF), 0x7f7fffff, 0, 0x7fffffff},
+		{"rcp.approx.ftz.f64 %d0, %d1;", 'd', signaling, 0, 0, UINT64_C(0x7fffffff00000000)},
+		{"rcp.approx.ftz.f64 %d0, %d1;", 'd', UINT64_C(0x7fefffffffffffff), 0, 0, 0},
+		{"rcp.approx.ftz.f64 %d0, %d1;", 'd', g(4), 0, 0, g(0.25)},
+		{"rsqrt.approx.ftz.f64 %d0, %d1;", 'd', UINT64_C(0x63cf5066ed49), 0, 0, g(INF)},
+		{"st.global.b32 [%d5], 0x7fb835eb; atom.global.add.f32 %r0, [%d5], 0f00000000; ld.global.b32 %r0, [%d5];",
+	         'r', 0, 0, 0, 0x7fffffff},
+		{"st.global.b32 [%d5], 0; red.global.add.f32 [%d5], 0f003FA098; ld.global.b32 %r0, [%d5];", 'r', 0, 0,
+	         0, 0},
+		{"st.global.b64 [%d5], 0; red.global.add.f64 [%d5], 0dFFF0EF6C0ACD5F62; ld.global.b64 %d0, [%d5];", 'd',
+	         0, 0, 0, signaling},
+		{".shared .b64 own; st.shared.b64 [own], 0; red.shared.add.f64 [own], 0dFFF0EF6C0ACD5F62; ld.shared.b64 %d0, [own];",
+	         'd', 0, 0, 0, UINT64_C(0xfff8ef6c0acd5f62)},
+		{".shared .b32 own; st.shared.b32 [own], 1; red.shared.add.f32 [own], 0f80000000; ld.shared.b32 %r0, [own];",
+	         'r', 0, 0, 0, 1},
+	};
+
+	RUN_ROWS(rows);
+}

@@ -43,7 +43,7 @@ Test(ptx_table, integers, .timeout = 60)
 		{"div.s16 %h0, %h1, %h2;", 'h', 0x8000, 0xffff, 0, 0x8000},
 		{"rem.s32 %r0, %r1, %r2;", 'r', NEG32(7), 3, 0, NEG32(1)},
 		{"rem.s32 %r0, %r1, %r2;", 'r', MIN32, ALL32, 0, 0},
-		{"rem.u32 %r0, %r1, %r2;", 'r', 9, 0, 0, 9},
+		{"rem.u32 %r0, %r1, %r2;", 'r', 9, 0, 0, ALL32},
 		{"rem.s64 %d0, %d1, %d2;", 'd', MIN64, ALL64, 0, 0},
 		{"abs.s32 %r0, %r1;", 'r', NEG32(9), 0, 0, 9},
 		{"abs.s32 %r0, %r1;", 'r', MIN32, 0, 0, MIN32},

@@ -1,0 +1,256 @@
+#include <errno.h>
+#include <stdlib.h>
+
+#include "shim/kernels/program.h"
+
+/* Where an instruction leads, as far as one can say without the data flow. */
+struct way {
+	enum block_kind kind;
+	bool ends;      /* a block ends here */
+	bool on;        /* the next instruction follows */
+	bool returns;   /* the next instruction is a return point */
+	uint32_t target; /* instruction, or PROGRAM_NONE */
+	bool table, taken, local_functions; /* all targets of those lists */
+};
+
+static const struct program_part *part_of(const struct program *program, uint32_t insn)
+{
+	size_t i = 0;
+	while (insn - program->parts[i].first >= program->parts[i].count)
+		i++;
+	return &program->parts[i];
+}
+
+static uint32_t jump_target(const struct program *program, uint32_t insn)
+{
+	const struct program_part *part = part_of(program, insn);
+	int64_t pc = (int64_t)(insn - part->first) * SASS_BYTES;
+	int64_t target = sass_target(&program->machine, &program->insns[insn], pc);
+	if (target < 0 || target % SASS_BYTES || target / SASS_BYTES >= part->count)
+		return PROGRAM_NONE;
+	return part->first + (uint32_t)(target / SASS_BYTES);
+}
+
+static bool always(const struct sass_insn *insn)
+{
+	return insn->guard == 7 && sass_field(insn, 87, 91) == 7;
+}
+
+static void call_way(const struct program *program, uint32_t i, struct way *way)
+{
+	uint8_t marks = program->marks[i];
+	way->returns = true;
+	if (marks & MARK_EXTERNAL) {
+		way->on = true;
+		way->returns = false;
+	} else if (marks & MARK_UNKNOWN) {
+		way->kind = BLOCK_CALL_UNKNOWN;
+		way->on = true;
+	} else {
+		way->kind = BLOCK_CALL;
+		way->target = program->links[i] != PROGRAM_NONE ? program->links[i] : jump_target(program, i);
+		if (way->target == PROGRAM_NONE)
+			way->kind = BLOCK_BROKEN;
+	}
+}
+
+static struct way way_of(const struct program *program, uint32_t i)
+{
+	const struct sass_insn *insn = &program->insns[i];
+	struct way way = {.on = true, .target = PROGRAM_NONE};
+	if (!insn->row || insn->never)
+		return way;
+	bool guarded = insn->guard != 7;
+	switch (insn->row->class) {
+	case SASS_BRANCH:
+		way.ends = true;
+		way.target = jump_target(program, i);
+		way.kind = way.target == PROGRAM_NONE ? BLOCK_BROKEN : BLOCK_PLAIN;
+		way.on = !(always(insn) && insn->form == 4 && !insn->bit91);
+		break;
+	case SASS_EXIT:
+		way.ends = true;
+		way.on = !always(insn);
+		break;
+	case SASS_CALL:
+	case SASS_CALL_ABSOLUTE:
+		way.ends = true;
+		way.on = guarded;
+		call_way(program, i, &way);
+		way.on |= guarded;
+		break;
+	case SASS_CALL_REGISTER:
+		way = (struct way){BLOCK_CALL_UNKNOWN, true, true, true, PROGRAM_NONE, false, true, false};
+		break;
+	case SASS_CALL_LOCAL_REGISTER:
+		way = (struct way){BLOCK_CALL, true, guarded, true, PROGRAM_NONE, false, false, true};
+		break;
+	case SASS_RETURN:
+		way.ends = true;
+		way.kind = BLOCK_RETURN;
+		way.on = guarded;
+		break;
+	case SASS_BRANCH_TABLE:
+		way.ends = true;
+		way.on = guarded;
+		way.table = true;
+		way.kind = program->table_count ? BLOCK_PLAIN : BLOCK_TABLE_UNKNOWN;
+		break;
+	case SASS_WAIT:
+		way.ends = true;
+		way.kind = BLOCK_WAIT;
+		break;
+	case SASS_WARP_SYNC:
+		/* May carry a label; where none is meant, the fields read as the next instruction, or as nonsense. */
+		way.target = insn->form == 4 ? jump_target(program, i) : PROGRAM_NONE;
+		way.ends = way.target != PROGRAM_NONE;
+		break;
+	default:
+		break;
+	}
+	return way;
+}
+
+/* Functions inside the section of a computed relative call: the assembler makes such calls only among them. */
+static int each_local(const struct program *program, uint32_t insn, int (*each)(void *ctx, uint32_t insn), void *ctx)
+{
+	const struct program_part *part = part_of(program, insn);
+	for (uint32_t i = 0; i < program->elf->symbol_count; i++) {
+		struct elf_symbol symbol;
+		if (elf_symbol(program->elf, i, &symbol) || symbol.type != ELF_SYMBOL_FUNCTION || symbol.section != part->section ||
+		    !symbol.value || symbol.value % SASS_BYTES || symbol.value / SASS_BYTES >= part->count)
+			continue;
+		int err = each(ctx, part->first + (uint32_t)(symbol.value / SASS_BYTES));
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int each_target(const struct program *program, uint32_t insn, const struct way *way,
+                       int (*each)(void *ctx, uint32_t insn), void *ctx)
+{
+	int err = way->target == PROGRAM_NONE ? 0 : each(ctx, way->target);
+	for (size_t i = 0; !err && way->table && i < program->table_count; i++)
+		err = each(ctx, program->table[i]);
+	for (size_t i = 0; !err && way->taken && i < program->taken_count; i++)
+		err = each(ctx, program->taken[i]);
+	return err || !way->local_functions ? err : each_local(program, insn, each, ctx);
+}
+
+static int mark_leader(void *ctx, uint32_t insn)
+{
+	uint32_t *block_of = ctx;
+	block_of[insn] |= 1;
+	return 0;
+}
+
+static int add_next(void *ctx, uint32_t insn)
+{
+	struct program *program = ctx;
+	return PROGRAM_PUSH(program, next, next_count, next_room, program->block_of[insn]);
+}
+
+/*
+ * A return address is a literal moved into the register that RET names; nearly always the instruction behind the call, which is a return point anyway.
+ */
+static bool return_literal(const struct program *program, const uint8_t *return_registers, uint32_t i, uint32_t *ret_insn)
+{
+	const struct sass_insn *insn = &program->insns[i];
+	bool move = (insn->base == 0x002 && insn->form == 4) || (insn->base == 0x024 && insn->form == 2 && insn->a == SASS_RZ);
+	if (!move || insn->uniform || !return_registers[insn->d] || program->marks[i] || insn->immediate % SASS_BYTES)
+		return false;
+	const struct program_part *part = part_of(program, i);
+	if (insn->immediate / SASS_BYTES >= part->count)
+		return false;
+	*ret_insn = part->first + insn->immediate / SASS_BYTES;
+	return true;
+}
+
+static void find_leaders(struct program *program, uint32_t *block_of)
+{
+	uint8_t return_registers[256] = {0};
+	for (uint32_t i = 0; i < program->count; i++)
+		if (program->insns[i].row && program->insns[i].row->class == SASS_RETURN)
+			return_registers[program->insns[i].a] = 1;
+	return_registers[SASS_RZ] = 0;
+	for (size_t i = 0; i < program->part_count; i++)
+		if (program->parts[i].count)
+			block_of[program->parts[i].first] |= 1;
+	block_of[program->entry] |= 1;
+	for (size_t i = 0; i < program->taken_count; i++)
+		block_of[program->taken[i]] |= 1;
+	for (uint32_t i = 0; i < program->count; i++) {
+		struct way way = way_of(program, i);
+		uint32_t target;
+		if (way.ends && i + 1 < program->count)
+			block_of[i + 1] |= 1;
+		each_target(program, i, &way, mark_leader, block_of);
+		if (return_literal(program, return_registers, i, &target))
+			block_of[target] |= 2;
+		const struct sass_row *row = program->insns[i].row;
+		if (row && row->class == SASS_ARM && (target = jump_target(program, i)) != PROGRAM_NONE)
+			block_of[target] |= 1;
+	}
+}
+
+static int cut_block(struct program *program, struct block *block, const bool *is_return)
+{
+	uint32_t last = block->last, id = (uint32_t)(block - program->blocks);
+	struct way way = way_of(program, last);
+	const struct program_part *part = part_of(program, last);
+	bool at_end = last + 1 == part->first + part->count;
+	block->kind = (uint8_t)way.kind;
+	block->next_first = (uint32_t)program->next_count;
+	block->return_point = PROGRAM_NONE;
+	size_t before = program->next_count;
+	int err = way.ends ? each_target(program, last, &way, add_next, program) : 0;
+	if (err)
+		return err;
+	if (way.local_functions && program->next_count == before)
+		block->kind = BLOCK_CALL_UNKNOWN, way.on = true;
+	if (way.on && at_end)
+		block->kind = BLOCK_BROKEN;
+	else if (way.on)
+		err = add_next(program, last + 1);
+	if (way.returns && !at_end)
+		block->return_point = id + 1;
+	block->next_count = (uint32_t)(program->next_count - before);
+	if (!err && ((id && program->blocks[id - 1].return_point == id) || is_return[id]))
+		err = PROGRAM_PUSH(program, return_points, return_count, return_room, id);
+	return err;
+}
+
+int program_cut(struct program *program)
+{
+	uint32_t *block_of = program->block_of = calloc(program->count + (size_t)1, sizeof *block_of);
+	if (!block_of)
+		return -ENOMEM;
+	find_leaders(program, block_of);
+	for (uint32_t i = 0; i < program->count; i++)
+		program->block_count += block_of[i] != 0;
+	program->blocks = calloc(program->block_count + (size_t)1, sizeof *program->blocks);
+	bool *is_return = calloc(program->block_count + (size_t)1, sizeof *is_return);
+	int err = program->blocks && is_return ? 0 : -ENOMEM;
+	uint32_t block = 0;
+	for (uint32_t i = 0; !err && i < program->count; i++) {
+		if (block_of[i]) {
+			program->blocks[block].first = i;
+			is_return[block++] = block_of[i] & 2;
+		}
+		program->blocks[block - 1].last = i;
+		block_of[i] = block - 1;
+	}
+	for (uint32_t i = 0; !err && i < program->count; i++) {
+		const struct sass_row *row = program->insns[i].row;
+		uint32_t target;
+		if (!row || row->class != SASS_ARM || (target = jump_target(program, i)) == PROGRAM_NONE)
+			continue;
+		program->links[i] = (uint32_t)program->armed_count;
+		err = PROGRAM_PUSH(program, armed, armed_count, armed_room, block_of[target]);
+	}
+	for (uint32_t i = 0; !err && i < program->block_count; i++)
+		err = cut_block(program, &program->blocks[i], is_return);
+	free(is_return);
+	return err;
+}

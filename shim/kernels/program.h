@@ -1,0 +1,103 @@
+/*
+ * The code one kernel can reach: its own section and, one after the other, those of the functions it calls or takes the address of, in one row of
+ * instructions; cut into blocks with their successors. Built once from a cubin, not changed by the analysis.
+ */
+#ifndef CUCONST_KERNELS_PROGRAM_H
+#define CUCONST_KERNELS_PROGRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shim/kernels/elf.h"
+#include "shim/kernels/paths.h"
+#include "shim/kernels/sass.h"
+
+#define PROGRAM_NONE UINT32_MAX
+
+/* What the relocations of an instruction say. */
+enum program_mark {
+	MARK_GLOBAL = 1,   /* an immediate is part of the address of a module variable */
+	MARK_FUNCTION = 2, /* ... of a function that is known */
+	MARK_EXTERNAL = 4, /* calls a known function of the driver's (vprintf, malloc...) */
+	MARK_UNKNOWN = 8,  /* calls, or names, a function that is not known */
+};
+
+struct program_part {
+	uint32_t section, first, count; /* instructions */
+};
+
+struct program_param {
+	uint32_t offset, bytes;
+};
+
+enum block_kind {
+	BLOCK_PLAIN,
+	BLOCK_RETURN,         /* leads to all return points */
+	BLOCK_WAIT,           /* leads on, and to what the barrier was armed with */
+	BLOCK_CALL,           /* leads to its target; its return point follows */
+	BLOCK_CALL_UNKNOWN,   /* leads to all functions of which an address is taken, and on */
+	BLOCK_BROKEN,         /* leads outside the code */
+	BLOCK_TABLE_UNKNOWN,  /* an indirect branch without a list of targets */
+};
+
+struct block {
+	uint32_t first, last; /* instructions, both included */
+	uint32_t next_first, next_count; /* in program.next */
+	uint32_t return_point; /* block, or PROGRAM_NONE */
+	uint8_t kind;          /* enum block_kind */
+};
+
+struct program {
+	const struct elf *elf;
+	const char *kernel;
+	struct sass_machine machine;
+	uint32_t params_at, params_bytes; /* in bank 0 */
+	struct program_param *params;
+	size_t param_count, param_room;
+	struct program_part *parts;
+	size_t part_count, part_room;
+	struct sass_insn *insns;
+	uint8_t *marks;  /* of each instruction: enum program_mark */
+	uint32_t *links; /* calls with a relocation: the instruction called; BSSY: place in `armed` */
+	uint32_t count, room;
+	uint32_t entry;  /* instruction of the kernel's first */
+	uint32_t *taken; /* first instructions of the functions of which an address is taken */
+	size_t taken_count, taken_room;
+	uint32_t *table; /* targets of indirect branches */
+	size_t table_count, table_room;
+	bool bank2_global, bank2_function;
+	uint32_t *bank4_functions; /* offsets in bank 4 that hold a function's address */
+	size_t bank4_count, bank4_room;
+
+	struct block *blocks;
+	uint32_t block_count;
+	uint32_t *block_of; /* of each instruction */
+	uint32_t *next;
+	size_t next_count, next_room;
+	uint32_t *armed; /* blocks that BSSY instructions name */
+	size_t armed_count, armed_room;
+	uint32_t *return_points; /* blocks */
+	size_t return_count, return_room;
+};
+
+/*
+ * Gathers and cuts. PATHS_CLEAR, or why not, with the offset; *ret_error is 0, -ENOENT (no such kernel) or -ENOMEM. To be freed in every case.
+ */
+enum paths_reason program_build(struct program *program, const struct elf *elf, const char *kernel, int *ret_error);
+void program_free(struct program *program);
+
+/* Finds blocks and their successors (flow.c). 0 or -ENOMEM. */
+int program_cut(struct program *program);
+
+/* Does bank 4 hold a known function's address there? */
+bool program_bank4_function(const struct program *program, uint32_t offset);
+
+/* Room for one more element of an array of `bytes` each. 0 or -ENOMEM. */
+int program_room(void *array, size_t count, size_t *room, size_t bytes);
+#define PROGRAM_PUSH(program, name, count, room_of, value) \
+	(program_room(&(program)->name, (program)->count, &(program)->room_of, sizeof *(program)->name) \
+		 ? -ENOMEM \
+		 : ((program)->name[(program)->count++] = (value), 0))
+
+#endif

@@ -1,0 +1,150 @@
+#include "shim/kernels/sass.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "shim/kernels/elf.h"
+
+int sass_machine_init(struct sass_machine *machine, unsigned sm)
+{
+	static const uint8_t known[] = {70, 72, 75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121};
+	if (!memchr(known, (int)sm, sizeof known) || sm > UINT8_MAX)
+		return -ENOTSUP;
+	machine->sm = sm;
+	machine->uniform_zero = sm < 100 ? 63 : 255;
+	machine->uniform_mask = sm < 100 ? 63 : 255;
+	machine->params_at = sm < 90 ? 0x160 : sm < 100 ? 0x210 : 0x380;
+	machine->params_pointer = sm < 90 ? 0x40 : sm < 100 ? 0x198 : 0x348;
+	size_t row = 0;
+	for (unsigned base = 0; base <= 512; base++) {
+		while (row < sass_row_count && sass_rows[row].base < base)
+			row++;
+		machine->index[base] = (uint16_t)row;
+	}
+	return 0;
+}
+
+static const struct sass_row *find_row(const struct sass_machine *machine, const struct sass_insn *insn)
+{
+	for (size_t i = machine->index[insn->base]; i < machine->index[insn->base + 1]; i++) {
+		const struct sass_row *row = &sass_rows[i];
+		if (row->forms >> insn->form & 1 && machine->sm >= row->first && machine->sm <= row->last &&
+		    (row->bit91 == SASS_ANY || row->bit91 == insn->bit91))
+			return row;
+	}
+	return NULL;
+}
+
+void sass_decode(const struct sass_machine *machine, const uint8_t *code, struct sass_insn *ret_insn)
+{
+	struct sass_insn insn = {.low = elf_u64(code), .high = elf_u64(code + 8)};
+	insn.base = insn.low & 0x1ff;
+	insn.form = insn.low >> 9 & 7;
+	insn.guard = insn.low >> 12 & 7;
+	insn.guard_negated = insn.low >> 15 & 1;
+	insn.never = insn.guard == 7 && insn.guard_negated;
+	insn.bit91 = insn.high >> (91 - 64) & 1;
+	insn.d = (uint8_t)(insn.low >> 16);
+	insn.a = (uint8_t)(insn.low >> 24);
+	insn.b = (uint8_t)(insn.low >> 32);
+	insn.c = (uint8_t)insn.high;
+	insn.immediate = (uint32_t)(insn.low >> 32);
+	insn.uniform = (insn.base >= 0x080 && insn.base < 0x0c0) || insn.base == 0x0cb ||
+	               (insn.bit91 && insn.base < 0x0c0 && (insn.form == 1 || insn.form == 2 || insn.form == 4));
+	insn.row = find_row(machine, &insn);
+	*ret_insn = insn;
+}
+
+static struct sass_operand const_operand(const struct sass_insn *insn)
+{
+	struct sass_operand operand = {OPERAND_CONST, 0, sass_field(insn, 54, 59), sass_field(insn, 38, 54)};
+	if (insn->bit91)
+		operand.bank = UINT32_MAX;
+	return operand;
+}
+
+void sass_operands(const struct sass_machine *machine, const struct sass_insn *insn, struct sass_operand ret_operands[3])
+{
+	enum sass_operand_kind kind = insn->uniform ? OPERAND_UNIFORM : OPERAND_REGISTER;
+	unsigned mask = insn->uniform ? machine->uniform_mask : 0xff;
+	struct sass_operand a = {.kind = kind, .reg = insn->a & mask}, b = {.kind = kind, .reg = insn->b & mask},
+			    c = {.kind = kind, .reg = insn->c & mask},
+			    immediate = {.kind = OPERAND_IMMEDIATE, .offset = insn->immediate},
+			    uniform = {.kind = OPERAND_UNIFORM, .reg = insn->b & machine->uniform_mask};
+	ret_operands[0] = a;
+	switch (insn->form) {
+	case 1:
+		ret_operands[1] = b, ret_operands[2] = c;
+		break;
+	case 2:
+		ret_operands[1] = c, ret_operands[2] = immediate;
+		break;
+	case 3:
+		ret_operands[1] = c, ret_operands[2] = insn->uniform ? b : const_operand(insn);
+		/* sm_120 took this form of the 64-bit select for a second register. */
+		if (machine->sm >= 120 && insn->base == 0x007)
+			ret_operands[1] = b, ret_operands[2] = (struct sass_operand){OPERAND_NONE};
+		break;
+	case 4:
+		ret_operands[1] = immediate, ret_operands[2] = c;
+		break;
+	case 5:
+		ret_operands[1] = const_operand(insn), ret_operands[2] = c;
+		break;
+	case 6:
+		ret_operands[1] = uniform, ret_operands[2] = c;
+		break;
+	case 7:
+		ret_operands[1] = c, ret_operands[2] = uniform;
+		break;
+	default:
+		ret_operands[1] = ret_operands[2] = (struct sass_operand){OPERAND_NONE};
+	}
+}
+
+static int64_t sign_extend(uint64_t value, unsigned bits)
+{
+	return (int64_t)(value << (64 - bits)) >> (64 - bits);
+}
+
+int64_t sass_target(const struct sass_machine *machine, const struct sass_insn *insn, int64_t pc)
+{
+	uint64_t raw = insn->low >> 34 | insn->high << 30; /* bits 34 and up */
+	int64_t words;
+	if (insn->row && insn->row->class == SASS_ARM)
+		words = sign_extend(raw & 0x3fffffff, 30);
+	else if (machine->sm >= 90)
+		words = (int64_t)((uint64_t)sign_extend(raw & 0xffffffffffff, 48) << 8 | insn->d);
+	else
+		words = sign_extend(raw & 0xffffffffffff, 48);
+	return (int64_t)((uint64_t)pc + SASS_BYTES + (uint64_t)words * 4);
+}
+
+unsigned sass_memory_words(const struct sass_insn *insn)
+{
+	static const uint8_t words[8] = {1, 1, 1, 1, 1, 2, 4, 8};
+	return words[sass_field(insn, 73, 76)];
+}
+
+bool sass_wide_modifier(const struct sass_machine *machine, const struct sass_insn *insn)
+{
+	switch (insn->base) {
+	case 0x097:
+		return true;
+	case 0x002:
+	case 0x082:
+		return machine->sm >= 120 && (insn->form == 2 || sass_field(insn, 80, 81));
+	case 0x007:
+		return machine->sm >= 120 && (insn->form == 2 || insn->form == 3 || insn->form == 7);
+	case 0x087:
+		return machine->sm >= 120 && (insn->form == 2 || insn->form == 3 || insn->form == 6 || insn->form == 7);
+	case 0x035:
+		return machine->sm >= 120 && sass_field(insn, 73, 74);
+	case 0x017:
+		return machine->sm >= 120 && sass_field(insn, 74, 75);
+	case 0x085:
+		return machine->sm >= 120;
+	default:
+		return false;
+	}
+}

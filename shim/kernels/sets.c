@@ -1,0 +1,153 @@
+#include "shim/kernels/sets.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define JOINS 4096
+#define BYTES_LIMIT ((size_t)16 << 20) /* of all sets of one kernel */
+
+static uint64_t hash(const uint64_t *bits, size_t count)
+{
+	uint64_t h = 0x9e3779b97f4a7c15u;
+	for (size_t i = 0; i < count; i++)
+		h = (h ^ bits[i]) * 0xff51afd7ed558ccdu, h ^= h >> 32;
+	return h;
+}
+
+int sets_init(struct sets *sets, size_t universe)
+{
+	*sets = (struct sets){.half = (universe + 63) / 64, .count = 1, .room = 64, .place_count = 256};
+	sets->half += !sets->half;
+	/* One set more than there is room for: the scratch a new set is built in. */
+	sets->bits = calloc((sets->room + 1) * 2 * sets->half, sizeof *sets->bits);
+	sets->scaled = calloc(sets->room, sizeof *sets->scaled);
+	sets->places = calloc(sets->place_count, sizeof *sets->places);
+	sets->joins = calloc(JOINS, sizeof *sets->joins);
+	if (sets->bits && sets->scaled && sets->places && sets->joins)
+		return 0;
+	sets_free(sets);
+	return -ENOMEM;
+}
+
+void sets_free(struct sets *sets)
+{
+	free(sets->bits);
+	free(sets->scaled);
+	free(sets->places);
+	free(sets->joins);
+	*sets = (struct sets){0};
+}
+
+static uint64_t *scratch(struct sets *sets)
+{
+	uint64_t *bits = sets->bits + (size_t)sets->count * 2 * sets->half;
+	memset(bits, 0, 2 * sets->half * sizeof *bits);
+	return bits;
+}
+
+static int grow(struct sets *sets)
+{
+	size_t width = 2 * sets->half;
+	uint32_t room = 2 * sets->room;
+	if (room * width * sizeof(uint64_t) > BYTES_LIMIT)
+		return -E2BIG;
+	uint64_t *bits = realloc(sets->bits, (room + 1) * width * sizeof *bits);
+	if (!bits)
+		return -ENOMEM;
+	sets->bits = bits;
+	set_id *scaled = realloc(sets->scaled, room * sizeof *scaled);
+	if (!scaled)
+		return -ENOMEM;
+	sets->scaled = scaled;
+	sets->room = room;
+	set_id *places = calloc(4 * (size_t)room, sizeof *places);
+	if (!places)
+		return -ENOMEM;
+	free(sets->places);
+	sets->places = places;
+	sets->place_count = 4 * (size_t)room;
+	for (set_id id = 1; id < sets->count; id++) {
+		size_t at = hash(sets_bits(sets, id), width) & (sets->place_count - 1);
+		while (places[at])
+			at = (at + 1) & (sets->place_count - 1);
+		places[at] = id;
+	}
+	return 0;
+}
+
+/* The name of the set in the scratch. */
+static set_id keep(struct sets *sets)
+{
+	size_t width = 2 * sets->half;
+	const uint64_t *bits = sets_bits(sets, sets->count);
+	if (!memcmp(bits, sets->bits, width * sizeof *bits))
+		return 0;
+	size_t at = hash(bits, width) & (sets->place_count - 1);
+	for (; sets->places[at]; at = (at + 1) & (sets->place_count - 1))
+		if (!memcmp(sets_bits(sets, sets->places[at]), bits, width * sizeof *bits))
+			return sets->places[at];
+	set_id id = sets->count;
+	sets->places[at] = id;
+	sets->scaled[id] = UINT32_MAX;
+	if (++sets->count == sets->room) {
+		int err = grow(sets);
+		if (err) {
+			sets->error = err;
+			sets->places[at] = 0;
+			sets->count--;
+			return 0;
+		}
+	}
+	return id;
+}
+
+set_id sets_range(struct sets *sets, size_t first, size_t end)
+{
+	uint64_t *bits = scratch(sets);
+	for (size_t i = first; i < end && i < sets->half * 64; i++)
+		bits[i / 64] |= (uint64_t)1 << i % 64;
+	return keep(sets);
+}
+
+set_id sets_one(struct sets *sets, size_t member)
+{
+	return sets_range(sets, member, member + 1);
+}
+
+set_id sets_join(struct sets *sets, set_id a, set_id b)
+{
+	if (a == b || !b)
+		return a;
+	if (!a)
+		return b;
+	if (a > b) {
+		set_id c = a;
+		a = b, b = c;
+	}
+	struct sets_join *known = &sets->joins[(a * 0x9e3779b1u ^ b * 0x85ebca6bu) >> 16 & (JOINS - 1)];
+	if (known->a == a && known->b == b)
+		return known->result;
+	uint64_t *bits = scratch(sets);
+	const uint64_t *x = sets_bits(sets, a), *y = sets_bits(sets, b);
+	for (size_t i = 0; i < 2 * sets->half; i++)
+		bits[i] = x[i] | y[i];
+	set_id result = keep(sets);
+	*known = (struct sets_join){a, b, result};
+	return result;
+}
+
+set_id sets_scale(struct sets *sets, set_id set)
+{
+	if (!set)
+		return 0;
+	if (sets->scaled[set] != UINT32_MAX)
+		return sets->scaled[set];
+	uint64_t *bits = scratch(sets);
+	const uint64_t *x = sets_bits(sets, set);
+	for (size_t i = 0; i < sets->half; i++)
+		bits[sets->half + i] = x[i] | x[sets->half + i];
+	set_id result = keep(sets);
+	sets->scaled[set] = result;
+	return result;
+}

@@ -1,0 +1,54 @@
+/*
+ * Sets of small integers, each kept once and named by a number, so that equal sets have equal names, a state of 500 registers is 2 KB, and joining two sets
+ * is mostly one look into a table. Used for what a register may be made from, and for the barriers a warp may wait at.
+ */
+#ifndef CUCONST_KERNELS_SETS_H
+#define CUCONST_KERNELS_SETS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint32_t set_id; /* 0: the empty set */
+
+struct sets_join {
+	set_id a, b, result;
+};
+
+struct sets {
+	size_t half;   /* 64-bit words of one half; a set has two halves, plain and scaled */
+	uint32_t count, room;
+	uint64_t *bits;    /* count times 2 * half */
+	set_id *scaled;    /* by set, UINT32_MAX: not worked out yet */
+	set_id *places;    /* open addressing, 0: free */
+	size_t place_count;
+	struct sets_join *joins; /* direct-mapped, may forget */
+	int error;         /* 0, -ENOMEM, or -E2BIG past the limit: all answers since are meaningless */
+};
+
+/* `universe`: members are 0..universe-1, each also in a scaled form. 0 or -ENOMEM. */
+int sets_init(struct sets *sets, size_t universe);
+void sets_free(struct sets *sets);
+
+set_id sets_one(struct sets *sets, size_t member);
+/* All of [first, end). */
+set_id sets_range(struct sets *sets, size_t first, size_t end);
+set_id sets_join(struct sets *sets, set_id a, set_id b);
+/* Every member in its scaled form. */
+set_id sets_scale(struct sets *sets, set_id set);
+
+/* The plain half of a set, then the scaled one: `half` words each. Valid until the next set is made. */
+static inline const uint64_t *sets_bits(const struct sets *sets, set_id set)
+{
+	return sets->bits + (size_t)set * 2 * sets->half;
+}
+static inline bool sets_has(const struct sets *sets, set_id set, size_t member)
+{
+	return sets_bits(sets, set)[member / 64] >> member % 64 & 1;
+}
+static inline bool sets_has_scaled(const struct sets *sets, set_id set, size_t member)
+{
+	return sets_bits(sets, set)[sets->half + member / 64] >> member % 64 & 1;
+}
+
+#endif

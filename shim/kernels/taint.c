@@ -1,0 +1,298 @@
+#include "shim/kernels/taint.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+
+static struct taint_guarded *guarded_entry(struct taint *t, const struct sass_insn *insn, bool uniform, unsigned reg)
+{
+	struct taint_guarded *entry = &t->guarded[uniform][reg];
+	unsigned predicate = insn->guard + (insn->uniform ? 8u : 0);
+	bool valid = entry->stamp == t->stamp && entry->predicate == predicate && entry->version == t->versions[predicate];
+	return valid ? entry : NULL;
+}
+
+/* A register is read under the guard of the instruction: only what it holds when that is true counts. */
+static set_id read_either(struct taint *t, const struct sass_insn *insn, bool uniform, unsigned reg)
+{
+	if (insn->guard != 7 && (!uniform || insn->uniform)) {
+		const struct taint_guarded *entry = guarded_entry(t, insn, uniform, reg);
+		if (entry)
+			return entry->when[!insn->guard_negated];
+	}
+	return uniform ? t->now.u[reg] : t->now.r[reg];
+}
+
+static void write_either(struct taint *t, const struct sass_insn *insn, bool uniform, unsigned reg, set_id set)
+{
+	set_id *place = uniform ? &t->now.u[reg] : &t->now.r[reg];
+	unsigned *high = uniform ? &t->uniform_high : &t->high;
+	*high = *high > reg ? *high : reg + 1;
+	if (insn->guard == 7) {
+		t->guarded[uniform][reg].stamp = 0;
+		*place = set;
+		return;
+	}
+	/* An ordinary instruction that writes a UR: which file its guard is of is not known. */
+	if (uniform && !insn->uniform) {
+		t->guarded[uniform][reg].stamp = 0;
+		*place = taint_join(t, *place, set);
+		return;
+	}
+	struct taint_guarded *entry = guarded_entry(t, insn, uniform, reg);
+	if (!entry) {
+		unsigned predicate = insn->guard + (insn->uniform ? 8u : 0);
+		entry = &t->guarded[uniform][reg];
+		*entry = (struct taint_guarded){t->stamp, t->versions[predicate], (uint8_t)predicate, {*place, *place}};
+	}
+	entry->when[!insn->guard_negated] = set;
+	*place = taint_join(t, entry->when[0], entry->when[1]);
+}
+
+set_id taint_read(struct taint *t, const struct sass_insn *insn, unsigned reg)
+{
+	return reg >= SASS_RZ ? 0 : read_either(t, insn, false, reg);
+}
+
+set_id taint_read_uniform(struct taint *t, const struct sass_insn *insn, unsigned reg)
+{
+	return reg >= t->program->machine.uniform_zero ? 0 : read_either(t, insn, true, reg);
+}
+
+void taint_write(struct taint *t, const struct sass_insn *insn, unsigned reg, set_id set)
+{
+	if (reg >= SASS_RZ)
+		return;
+	t->known[reg].stamp = 0;
+	write_either(t, insn, false, reg, set);
+}
+
+void taint_write_uniform(struct taint *t, const struct sass_insn *insn, unsigned reg, set_id set)
+{
+	if (reg < t->program->machine.uniform_zero)
+		write_either(t, insn, true, reg, set);
+}
+
+struct taint_pair taint_read_pair(struct taint *t, const struct sass_insn *insn, unsigned reg)
+{
+	return (struct taint_pair){taint_read(t, insn, reg), taint_read(t, insn, reg + 1)};
+}
+
+struct taint_pair taint_read_uniform_pair(struct taint *t, const struct sass_insn *insn, unsigned reg)
+{
+	return (struct taint_pair){taint_read_uniform(t, insn, reg), taint_read_uniform(t, insn, reg + 1)};
+}
+
+static bool window_offset(const struct sass_machine *machine, uint32_t offset)
+{
+	if (machine->sm >= 100)
+		return offset == 0x2f8 || offset == 0x2fc;
+	return offset == 0x18 || offset == 0x1c || offset == 0x20 || offset == 0x24;
+}
+
+set_id taint_const(struct taint *t, uint32_t bank, uint32_t offset)
+{
+	const struct program *program = t->program;
+	uint32_t pointer = program->machine.params_pointer;
+	switch (bank) {
+	case 0:
+		if (offset >= program->params_at && offset < program->params_at + program->params_bytes)
+			return taint_one(t, FROM_PARAMS + (offset - program->params_at) / 4);
+		if (offset >= pointer && offset < pointer + 8)
+			return taint_one(t, FROM_BLOCK);
+		if (window_offset(&program->machine, offset))
+			return taint_one(t, FROM_WINDOW);
+		return offset < program->params_at ? 0 : t->loaded;
+	case 2:
+		return taint_join(t, program->bank2_global ? taint_one(t, FROM_GLOBAL) : 0, program->bank2_function ? taint_one(t, FROM_FUNCTION) : 0);
+	case 4:
+		return taint_one(t, program_bank4_function(program, offset) ? FROM_FUNCTION : FROM_GLOBAL);
+	default:
+		/* User constants may hold addresses. */
+		return bank == 3 && offset != UINT32_MAX ? taint_one(t, offset / 4 % 2 ? FROM_LOADED_HIGH : FROM_LOADED_LOW) : t->loaded;
+	}
+}
+
+/* Literals in registers: indices of constant loads, factors, shift counts. Only within a block. */
+static void note_known(struct taint *t, const struct sass_insn *insn, struct taint_known before_a, struct taint_known before_b,
+                       struct taint_known before_c)
+{
+	uint32_t value;
+	bool is = false;
+	if (insn->guard != 7 || insn->uniform || insn->d == SASS_RZ || t->program->marks[t->insn])
+		return;
+	bool a_zero = insn->a == SASS_RZ, b_zero = insn->b == SASS_RZ, c_zero = insn->c == SASS_RZ;
+	switch (insn->row->base) {
+	case 0x002:
+		if (insn->form == 4)
+			value = insn->immediate, is = true;
+		else if (insn->form == 1)
+			value = b_zero ? 0 : before_b.value, is = b_zero || before_b.stamp == t->stamp;
+		break;
+	case 0x024:
+		if (insn->form == 2 && a_zero && c_zero)
+			value = insn->immediate, is = true;
+		else if (insn->form == 1 && a_zero && b_zero)
+			value = c_zero ? 0 : before_c.value, is = c_zero || before_c.stamp == t->stamp;
+		break;
+	case 0x031:
+	case 0x035:
+		if (insn->row->class == SASS_CLEAR && insn->form == 2 && a_zero && c_zero)
+			value = insn->immediate, is = true;
+		break;
+	case 0x010:
+	case 0x036:
+		if (insn->form == 4 && before_a.stamp == t->stamp && !a_zero && (insn->base == 0x036 || c_zero) && !sass_field(insn, 72, 73))
+			value = before_a.value + insn->immediate, is = true;
+		break;
+	}
+	if (is && !(insn->row->base == 0x002 && t->program->machine.sm >= 120 && sass_field(insn, 80, 81)))
+		t->known[insn->d] = (struct taint_known){t->stamp, value};
+}
+
+/* R1 is the stack pointer: set once from the driver's constant, moved by literals. */
+static int32_t stack_after(const struct taint *t, const struct sass_insn *insn)
+{
+	int64_t stack = t->now.stack;
+	bool constant = (insn->row->class == SASS_LOAD_CONST || (insn->base == 0x002 && insn->form == 5) ||
+	                 (insn->base == 0x024 && insn->form == 3 && insn->a == SASS_RZ)) &&
+	                sass_field(insn, 54, 59) == 0 && !insn->bit91;
+	uint32_t offset = sass_field(insn, 38, 54);
+	if (insn->guard != 7)
+		return STACK_ANY;
+	if (constant && offset == (t->program->machine.sm >= 100 ? 0x37cu : 0x28u))
+		return 0;
+	bool adds = (insn->base == 0x010 && insn->form == 4 && insn->c == SASS_RZ) || (insn->base == 0x036 && insn->form == 4) ||
+	            (insn->base == 0x035 && insn->form == 4 && t->program->machine.sm >= 100);
+	if (!adds || insn->a != 1 || stack == STACK_ANY || stack == STACK_NONE || sass_field(insn, 72, 73))
+		return STACK_ANY;
+	stack += (int32_t)insn->immediate;
+	return stack > INT32_MAX / 2 || stack < INT32_MIN / 2 ? STACK_ANY : (int32_t)stack;
+}
+
+static bool writes_stack(const struct sass_insn *insn)
+{
+	switch (insn->row->class) {
+	case SASS_MOVE: case SASS_SELECT: case SASS_MIX: case SASS_ADD: case SASS_MULTIPLY: case SASS_LEA: case SASS_SHIFT:
+	case SASS_LOAD_CONST: case SASS_LOAD: case SASS_LOAD_LOCAL: case SASS_LOAD_SHARED: case SASS_CLEAR: case SASS_CONVERT:
+		return insn->d == 1 && !insn->uniform;
+	case SASS_MULTIPLY_WIDE:
+		return insn->d <= 1 && !insn->uniform;
+	default:
+		return false;
+	}
+}
+
+static void bump_predicates(struct taint *t, const struct sass_insn *insn)
+{
+	unsigned written = 1u << sass_field(insn, 81, 84) | 1u << sass_field(insn, 84, 87);
+	if (insn->row->class == SASS_TO_PREDICATES)
+		written = 0x7f;
+	for (unsigned p = 0; p < 7; p++)
+		if (written >> p & 1)
+			t->versions[p]++, t->versions[p + 8]++;
+}
+
+static void arm(struct taint *t, const struct sass_insn *insn)
+{
+	uint32_t place = t->program->links[t->insn];
+	set_id *armed = &t->now.armed[sass_field(insn, 16, 20)];
+	set_id target = place == PROGRAM_NONE ? 0 : sets_one(&t->targets, place);
+	*armed = insn->guard == 7 ? target : sets_join(&t->targets, *armed, target);
+}
+
+static void call_register(struct taint *t, const struct sass_insn *insn)
+{
+	struct taint_pair target = taint_read_pair(t, insn, insn->a);
+	set_id function = taint_one(t, FROM_FUNCTION);
+	if (target.low != function || (target.high != function && target.high))
+		taint_reason(t, PATHS_CALL);
+}
+
+static void after_external(struct taint *t, const struct sass_insn *insn)
+{
+	/* R4 and R5 may be what malloc gave. */
+	for (unsigned reg = 4; reg < 6; reg++)
+		taint_write(t, insn, reg, taint_join(t, taint_read(t, insn, reg), t->loaded));
+}
+
+static void dispatch(struct taint *t, const struct sass_insn *insn)
+{
+	set_id window = taint_one(t, FROM_WINDOW);
+	unsigned special = sass_field(insn, 72, 80);
+	unsigned uniform_d = insn->d & t->program->machine.uniform_mask;
+	switch (insn->row->class) {
+	case SASS_NOTHING: case SASS_TO_PREDICATES: case SASS_BRANCH: case SASS_BRANCH_TABLE: case SASS_RETURN: case SASS_EXIT:
+	case SASS_WAIT: case SASS_WARP_SYNC: case SASS_TENSOR:
+		if (insn->row->class == SASS_TENSOR && insn->row->words)
+			taint_write(t, insn, insn->d, 0);
+		return;
+	case SASS_ARM:
+		arm(t, insn);
+		return;
+	case SASS_ARM_FROM_REGISTER:
+		t->now.armed[sass_field(insn, 24, 28)] = sets_range(&t->targets, 0, t->program->armed_count);
+		return;
+	case SASS_CALL: case SASS_CALL_ABSOLUTE:
+		if (t->program->marks[t->insn] & MARK_UNKNOWN)
+			taint_reason(t, PATHS_CALL);
+		if (t->program->marks[t->insn] & MARK_EXTERNAL)
+			after_external(t, insn);
+		return;
+	case SASS_CALL_REGISTER:
+		call_register(t, insn);
+		after_external(t, insn);
+		return;
+	case SASS_CALL_LOCAL_REGISTER:
+		return;
+	case SASS_TO_UNIFORM:
+		taint_write_uniform(t, insn, uniform_d, taint_read(t, insn, insn->a));
+		return;
+	case SASS_UNIFORM_CLEAR:
+		taint_write_uniform(t, insn, uniform_d, 0);
+		return;
+	case SASS_UNIFORM_SPECIAL:
+		taint_write_uniform(t, insn, uniform_d, special == 47 || special == 48 ? window : 0);
+		return;
+	case SASS_SPECIAL:
+		taint_write(t, insn, insn->d, special == 47 || special == 48 ? window : 0);
+		return;
+	case SASS_SHUFFLE:
+		taint_write(t, insn, insn->d, taint_read(t, insn, insn->a));
+		return;
+	case SASS_PC:
+		taint_write(t, insn, insn->d, taint_one(t, FROM_FUNCTION));
+		taint_write(t, insn, insn->d + 1u, taint_one(t, FROM_FUNCTION));
+		return;
+	case SASS_SYNC_UNIT:
+		taint_write_uniform(t, insn, uniform_d, 0);
+		taint_write_uniform(t, insn, uniform_d + 1, 0);
+		return;
+	case SASS_SYNC_REGISTER:
+		taint_write(t, insn, insn->d, 0);
+		taint_write(t, insn, insn->d + 1u, 0);
+		return;
+	default:
+		if (insn->row->class >= SASS_LOAD_CONST)
+			taint_memory(t, insn);
+		else
+			taint_alu(t, insn);
+	}
+}
+
+void taint_step(struct taint *t, const struct sass_insn *insn)
+{
+	if (insn->never)
+		return;
+	if (!insn->row) {
+		t->stop = PATHS_INSTRUCTION;
+		return;
+	}
+	struct taint_known a = t->known[insn->a], b = t->known[insn->b], c = t->known[insn->c];
+	int32_t stack = writes_stack(insn) ? stack_after(t, insn) : t->now.stack;
+	dispatch(t, insn);
+	t->now.stack = stack;
+	note_known(t, insn, a, b, c);
+	bump_predicates(t, insn);
+}

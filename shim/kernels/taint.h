@@ -1,0 +1,127 @@
+/*
+ * The data flow: for each register, what its value may be made from (words of the parameters, loaded values, variables, windows), through all paths of a
+ * program, to a fixed point; then each memory instruction's address is judged. taint.c drives, taint_alu.c and taint_memory.c know the instructions,
+ * taint_judge.c draws the conclusions.
+ */
+#ifndef CUCONST_KERNELS_TAINT_H
+#define CUCONST_KERNELS_TAINT_H
+
+#include "shim/kernels/program.h"
+#include "shim/kernels/sets.h"
+
+/* Members of the sets; words of the parameters (4 bytes each) follow from FROM_PARAMS on, so that a slot is an even and an odd member. */
+enum taint_member {
+	FROM_LOADED_LOW,  /* low word of a load of 64 bits or more */
+	FROM_LOADED_HIGH, /* its high word */
+	FROM_LOADED_32,
+	FROM_GLOBAL,      /* address of a module variable */
+	FROM_FUNCTION,    /* address of a known function */
+	FROM_WINDOW,      /* where local or shared memory begins among generic addresses */
+	FROM_BLOCK,       /* generic address of the parameters themselves */
+	FROM_SHIFTED,     /* went through a right shift: a left shift may restore it, so it is not a mere index */
+	FROM_PARAMS = 16,
+};
+
+#define STACK_NONE INT32_MIN       /* not known yet: the block waits */
+#define STACK_ANY (INT32_MIN + 1)  /* differs between paths */
+
+/* At the entry of a block. */
+struct taint_state {
+	set_id r[256], u[256]; /* RZ and URZ stay empty */
+	set_id armed[16];      /* of taint.targets */
+	int32_t stack;         /* R1, in bytes from its first value */
+	bool reached;
+};
+
+/* A register written under a predicate: what it holds where the predicate was true, and where it was not. */
+struct taint_guarded {
+	uint32_t stamp, version; /* of the block being run; of the predicate */
+	uint8_t predicate;
+	set_id when[2];          /* by "predicate holds" */
+};
+
+struct taint_known {
+	uint32_t stamp, value;
+};
+
+struct taint_cell {
+	int32_t word; /* of local memory, from the first stack pointer */
+	bool used;
+	set_id set;
+};
+
+struct taint_pair {
+	set_id low, high;
+};
+
+struct taint {
+	const struct program *program;
+	struct kernel_paths *paths;
+	struct sets sets, targets;
+	uint32_t word_count;
+	bool *wide;  /* by slot: inside a parameter of 8 bytes or more */
+	set_id all_params, indexed_params, loaded, aggregate;
+
+	struct taint_state **states; /* by block; the last is where all returns meet */
+	uint64_t *queue;     /* a bit for each block that waits; the first in the code runs first */
+	size_t queue_hint;   /* no word before this one has a bit */
+	bool *reads_memory;  /* by block: what was stored matters to it */
+	set_id *ones;        /* the set of each single member, 0: not made yet */
+
+	struct taint_state now; /* while a block runs */
+	uint32_t stamp;
+	uint32_t versions[16];  /* of predicates, then uniform ones */
+	struct taint_guarded guarded[2][256];
+	struct taint_known known[256];
+	uint32_t insn;          /* being run */
+	unsigned high, uniform_high; /* no register from here on was ever written */
+	bool recording;
+
+	/* Memory, without order: what was ever written. */
+	set_id local_any, local_unplaced, shared, global;
+	struct taint_cell *cells;
+	size_t cell_count, cell_used;
+	bool memory_changed;
+	int error;
+	enum paths_reason stop; /* gave up, at insn */
+};
+
+/* Fills paths->slots and so on. 0 or -ENOMEM. */
+int taint_run(const struct program *program, struct kernel_paths *paths);
+
+/* For the files of this analysis. */
+void taint_step(struct taint *t, const struct sass_insn *insn);
+void taint_alu(struct taint *t, const struct sass_insn *insn);
+void taint_memory(struct taint *t, const struct sass_insn *insn);
+
+set_id taint_read(struct taint *t, const struct sass_insn *insn, unsigned reg);
+set_id taint_read_uniform(struct taint *t, const struct sass_insn *insn, unsigned reg);
+void taint_write(struct taint *t, const struct sass_insn *insn, unsigned reg, set_id set);
+void taint_write_uniform(struct taint *t, const struct sass_insn *insn, unsigned reg, set_id set);
+/* `reg` and the one behind it. */
+struct taint_pair taint_read_pair(struct taint *t, const struct sass_insn *insn, unsigned reg);
+struct taint_pair taint_read_uniform_pair(struct taint *t, const struct sass_insn *insn, unsigned reg);
+/* The 4 bytes at `offset` of a constant bank. */
+set_id taint_const(struct taint *t, uint32_t bank, uint32_t offset);
+
+static inline set_id taint_join(struct taint *t, set_id a, set_id b)
+{
+	return sets_join(&t->sets, a, b);
+}
+static inline set_id taint_one(struct taint *t, size_t member)
+{
+	if (!t->ones[member])
+		t->ones[member] = sets_one(&t->sets, member);
+	return t->ones[member];
+}
+
+/* Conclusions; heeded only while recording. */
+void taint_stored(struct taint *t, struct taint_pair address, const char *kind);
+void taint_loaded(struct taint *t, struct taint_pair address);
+void taint_reason(struct taint *t, enum paths_reason reason);
+/* Stores that a register does not address: through an object or a descriptor. */
+void taint_stored_indirectly(struct taint *t, const char *kind);
+/* Two addresses met in one comparison or difference. */
+void taint_compared(struct taint *t, set_id a, set_id b);
+
+#endif

@@ -1,0 +1,223 @@
+#include "shim/kernels/taint.h"
+
+/* Arithmetic: what a result is made from. Wide operations keep low and high words apart: an address needs both halves of one slot. */
+
+static struct taint_pair operand(struct taint *t, const struct sass_insn *insn, const struct sass_operand *operand)
+{
+	switch (operand->kind) {
+	case OPERAND_REGISTER:
+		return taint_read_pair(t, insn, operand->reg);
+	case OPERAND_UNIFORM:
+		return taint_read_uniform_pair(t, insn, operand->reg);
+	case OPERAND_CONST:
+		return (struct taint_pair){taint_const(t, operand->bank, operand->offset), taint_const(t, operand->bank, operand->offset + 4)};
+	case OPERAND_IMMEDIATE:
+		if (t->program->marks[t->insn] & MARK_GLOBAL)
+			return (struct taint_pair){taint_one(t, FROM_GLOBAL), taint_one(t, FROM_GLOBAL)};
+		if (t->program->marks[t->insn] & MARK_FUNCTION)
+			return (struct taint_pair){taint_one(t, FROM_FUNCTION), taint_one(t, FROM_FUNCTION)};
+		return (struct taint_pair){0, 0};
+	default:
+		return (struct taint_pair){0, 0};
+	}
+}
+
+static struct taint_pair join_pair(struct taint *t, struct taint_pair a, struct taint_pair b)
+{
+	return (struct taint_pair){taint_join(t, a.low, b.low), taint_join(t, a.high, b.high)};
+}
+
+static void write_result(struct taint *t, const struct sass_insn *insn, struct taint_pair result, bool wide)
+{
+	if (insn->uniform) {
+		unsigned d = insn->d & t->program->machine.uniform_mask;
+		taint_write_uniform(t, insn, d, result.low);
+		if (wide)
+			taint_write_uniform(t, insn, d + 1, result.high);
+		return;
+	}
+	taint_write(t, insn, insn->d, result.low);
+	if (wide && insn->d != SASS_RZ)
+		taint_write(t, insn, insn->d + 1u, result.high);
+}
+
+static void clear(struct taint *t, const struct sass_insn *insn, unsigned words)
+{
+	write_result(t, insn, (struct taint_pair){0, 0}, words == 2);
+}
+
+/* An index: only a whole address can be a base, and a multiple of one is none. */
+static set_id scale(struct taint *t, set_id set)
+{
+	if (!set || sets_has(&t->sets, set, FROM_SHIFTED))
+		return set;
+	return sets_scale(&t->sets, set);
+}
+
+static bool known(const struct taint *t, const struct sass_operand *operand, uint32_t *ret_value)
+{
+	if (operand->kind == OPERAND_IMMEDIATE && !t->program->marks[t->insn])
+		return *ret_value = operand->offset, true;
+	if (operand->kind != OPERAND_REGISTER)
+		return false;
+	if (operand->reg == SASS_RZ)
+		return *ret_value = 0, true;
+	if (t->known[operand->reg].stamp != t->stamp)
+		return false;
+	return *ret_value = t->known[operand->reg].value, true;
+}
+
+/* Is the operand in slot `index` subtracted? Bit 72 negates A, bit 75 what is at 64, bit 63 what is at 32. */
+static bool negated(const struct sass_insn *insn, const struct sass_operand operands[3], unsigned index)
+{
+	const struct sass_operand *operand = &operands[index];
+	if (index == 0)
+		return sass_field(insn, 72, 73);
+	if (operand->kind == OPERAND_IMMEDIATE || operand->kind == OPERAND_NONE)
+		return false;
+	bool at_64 = (index == 1) == (insn->form == 2 || insn->form == 3 || insn->form == 7);
+	return at_64 ? sass_field(insn, 75, 76) : sass_field(insn, 63, 64);
+}
+
+static void compare_sum(struct taint *t, const struct sass_insn *insn, const struct sass_operand operands[3], struct taint_pair values[3])
+{
+	if (!t->recording)
+		return;
+	for (unsigned i = 0; i < 3; i++)
+		for (unsigned j = 0; j < 3 && negated(insn, operands, i); j++)
+			if (i != j) {
+				taint_compared(t, values[i].low, values[j].low);
+				taint_compared(t, values[i].high, values[j].high);
+			}
+}
+
+/* The product's part of IMAD: the factors, as they stand if one is 1 or -1. */
+static set_id product(struct taint *t, const struct sass_insn *insn, const struct sass_operand operands[3], set_id a, set_id b)
+{
+	uint32_t value;
+	if (!a && !b)
+		return 0;
+	if (known(t, &operands[0], &value) && (value == 1 || value == UINT32_MAX))
+		return b;
+	if (known(t, &operands[1], &value) && (value == 1 || value == UINT32_MAX))
+		return a;
+	return taint_join(t, scale(t, a), scale(t, b));
+}
+
+static void multiply(struct taint *t, const struct sass_insn *insn, const struct sass_operand operands[3], struct taint_pair v[3])
+{
+	set_id factor = product(t, insn, operands, v[0].low, v[1].low);
+	uint32_t value;
+	bool negative = sass_field(insn, 63, 64) || sass_field(insn, 75, 76) || sass_field(insn, 72, 73) ||
+	                (known(t, &operands[1], &value) && value >> 31) || (known(t, &operands[0], &value) && value >> 31);
+	if (t->recording && negative) {
+		taint_compared(t, factor, v[2].low);
+		taint_compared(t, factor, v[2].high);
+	}
+	if (insn->row->class == SASS_MULTIPLY_WIDE) {
+		/* A product by 1 is a sign or zero extension: its high word is no address's. */
+		set_id high = scale(t, factor);
+		write_result(t, insn, (struct taint_pair){taint_join(t, factor, v[2].low), taint_join(t, high, v[2].high)}, true);
+		return;
+	}
+	if (insn->row->class == SASS_MULTIPLY_HIGH)
+		factor = taint_join(t, taint_join(t, factor, v[0].low), taint_join(t, v[1].low, v[2].high));
+	write_result(t, insn, (struct taint_pair){taint_join(t, factor, v[2].low), 0}, false);
+}
+
+static void load_address(struct taint *t, const struct sass_insn *insn, struct taint_pair v[3])
+{
+	/* (C:A << shift) + B: without a shift a plain sum. */
+	if (sass_field(insn, 75, 80)) {
+		v[0].low = scale(t, v[0].low);
+		v[2].low = scale(t, v[2].low);
+	}
+	if (t->recording && (sass_field(insn, 72, 73) || sass_field(insn, 63, 64)))
+		taint_compared(t, v[0].low, v[1].low);
+	write_result(t, insn, (struct taint_pair){taint_join(t, taint_join(t, v[0].low, v[2].low), v[1].low), 0}, false);
+}
+
+static void shift(struct taint *t, const struct sass_insn *insn, const struct sass_operand operands[3], struct taint_pair v[3])
+{
+	set_id value = taint_join(t, v[0].low, v[2].low);
+	uint32_t count;
+	bool right = sass_field(insn, 76, 77), is_known = known(t, &operands[1], &count);
+	if (value && right && is_known && count == 31)
+		value = sets_scale(&t->sets, value); /* a sign */
+	else if (value && right && !(is_known && (count == 0 || count == 32)))
+		value = taint_join(t, value, taint_one(t, FROM_SHIFTED));
+	else if (value && !right && is_known && count && count != 32)
+		value = scale(t, value);
+	write_result(t, insn, (struct taint_pair){taint_join(t, value, v[1].low), 0}, false);
+}
+
+static void convert(struct taint *t, const struct sass_insn *insn, struct taint_pair source)
+{
+	bool from_64 = insn->base >= 0x110;
+	bool to_64 = from_64 && sass_field(insn, 75, 77) == 3;
+	set_id all = from_64 ? taint_join(t, source.low, source.high) : source.low;
+	write_result(t, insn, (struct taint_pair){all, all}, to_64);
+}
+
+static void mix(struct taint *t, const struct sass_insn *insn, struct taint_pair v[3])
+{
+	if (t->recording && (insn->base == 0x012 || insn->base == 0x092 || insn->base == 0x017 || insn->base == 0x048 || insn->base == 0x085)) {
+		taint_compared(t, v[0].low, v[1].low);
+		taint_compared(t, v[0].low, v[2].low);
+		taint_compared(t, v[1].low, v[2].low);
+	}
+	write_result(t, insn, join_pair(t, join_pair(t, v[0], v[1]), v[2]), sass_wide_modifier(&t->program->machine, insn));
+}
+
+void taint_alu(struct taint *t, const struct sass_insn *insn)
+{
+	struct sass_operand operands[3];
+	struct taint_pair v[3];
+	switch (insn->row->class) {
+	case SASS_CLEAR:
+		clear(t, insn, insn->row->words);
+		return;
+	case SASS_CLEAR_CONVERT:
+		clear(t, insn, sass_field(insn, 75, 77) == 3 ? 2 : 1);
+		return;
+	case SASS_CLEAR_CS2R:
+		clear(t, insn, sass_field(insn, 80, 81) ? 2 : 1);
+		return;
+	default:
+		break;
+	}
+	sass_operands(&t->program->machine, insn, operands);
+	for (unsigned i = 0; i < 3; i++)
+		v[i] = operand(t, insn, &operands[i]);
+	bool wide = sass_wide_modifier(&t->program->machine, insn);
+	switch (insn->row->class) {
+	case SASS_COMPARE:
+		taint_compared(t, v[0].low, v[1].low);
+		taint_compared(t, v[0].high, v[1].high);
+		return;
+	case SASS_MOVE:
+		/* Slot B; in the form of a 64-bit literal the literal. */
+		write_result(t, insn, insn->form == 2 || insn->form == 3 || insn->form == 7 ? v[2] : v[1], wide);
+		return;
+	case SASS_ADD:
+		compare_sum(t, insn, operands, v);
+		write_result(t, insn, join_pair(t, join_pair(t, v[0], v[1]), v[2]), wide);
+		return;
+	case SASS_MULTIPLY:
+	case SASS_MULTIPLY_WIDE:
+	case SASS_MULTIPLY_HIGH:
+		multiply(t, insn, operands, v);
+		return;
+	case SASS_LEA:
+		load_address(t, insn, v);
+		return;
+	case SASS_SHIFT:
+		shift(t, insn, operands, v);
+		return;
+	case SASS_CONVERT:
+		convert(t, insn, v[1]);
+		return;
+	default:
+		mix(t, insn, v);
+	}
+}

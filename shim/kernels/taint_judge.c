@@ -1,0 +1,182 @@
+#include "shim/kernels/taint.h"
+
+#define SLOT_MEMBERS 0x5555555555555555u /* the even ones: low words of slots */
+
+static uint64_t params_only(size_t word, uint64_t bits)
+{
+	return word ? bits : bits & ~(uint64_t)0 << FROM_PARAMS;
+}
+
+/* Slots of which the low word is in `low` and the high word in `high`, as the members of their low words. */
+static uint64_t slots_in(size_t word, uint64_t low, uint64_t high)
+{
+	return params_only(word, low & high >> 1) & SLOT_MEMBERS;
+}
+
+static uint32_t slot_of(size_t word, unsigned bit)
+{
+	return (uint32_t)((word * 64 + bit - FROM_PARAMS) / 2);
+}
+
+/* What a set pair says about an address. */
+struct findings {
+	uint32_t plain, plain_wide; /* slots that are bases as they stand; those inside parameters of 8 bytes or more */
+	uint32_t slot, slot_wide;   /* one of each */
+	bool scaled;                /* some slot is only an index */
+};
+
+static struct findings find_slots(const struct taint *t, struct taint_pair address)
+{
+	struct findings found = {0};
+	const uint64_t *low = sets_bits(&t->sets, address.low), *high = sets_bits(&t->sets, address.high);
+	size_t half = t->sets.half;
+	for (size_t i = 0; i < half; i++) {
+		uint64_t plain = slots_in(i, low[i], high[i]);
+		found.scaled |= slots_in(i, low[i] | low[half + i], high[i] | high[half + i]) != 0;
+		for (; plain; plain &= plain - 1) {
+			uint32_t slot = slot_of(i, (unsigned)__builtin_ctzll(plain));
+			found.plain++;
+			found.slot = slot;
+			if (t->wide[slot])
+				found.plain_wide++, found.slot_wide = slot;
+		}
+	}
+	return found;
+}
+
+static void mark_slots(struct taint *t, struct taint_pair address, enum slot_use use, bool scaled_too)
+{
+	const uint64_t *low = sets_bits(&t->sets, address.low), *high = sets_bits(&t->sets, address.high);
+	size_t half = t->sets.half;
+	for (size_t i = 0; i < half; i++) {
+		uint64_t bits = scaled_too ? slots_in(i, low[i] | low[half + i], high[i] | high[half + i]) : slots_in(i, low[i], high[i]);
+		for (; bits; bits &= bits - 1) {
+			struct slot_paths *slot = &t->paths->slots[slot_of(i, (unsigned)__builtin_ctzll(bits))];
+			slot->use = slot->use > use ? slot->use : (uint8_t)use;
+		}
+	}
+}
+
+static bool any_param(const struct taint *t, set_id set)
+{
+	const uint64_t *bits = sets_bits(&t->sets, set);
+	for (size_t i = 0; i < t->sets.half; i++)
+		if (params_only(i, bits[i] | bits[t->sets.half + i]))
+			return true;
+	return false;
+}
+
+static bool either(const struct taint *t, struct taint_pair address, enum taint_member member)
+{
+	return sets_has(&t->sets, address.low, member) || sets_has(&t->sets, address.high, member);
+}
+
+/* Why an address may be something that is not based on a parameter; PATHS_CLEAR if it cannot. */
+static enum paths_reason foreign_base(const struct taint *t, struct taint_pair address, bool has_base)
+{
+	const struct sets *sets = &t->sets;
+	bool loaded_low = sets_has(sets, address.low, FROM_LOADED_LOW) || sets_has(sets, address.low, FROM_LOADED_32);
+	bool loaded_high = sets_has(sets, address.high, FROM_LOADED_HIGH) || sets_has(sets, address.high, FROM_LOADED_32);
+	if (either(t, address, FROM_GLOBAL))
+		return PATHS_GLOBAL;
+	if (loaded_low && loaded_high)
+		return PATHS_TABLE;
+	if (either(t, address, FROM_BLOCK))
+		return PATHS_SPLIT;
+	if (has_base || sets_has(sets, address.high, FROM_WINDOW))
+		return PATHS_CLEAR;
+	for (unsigned member = FROM_LOADED_LOW; member <= FROM_LOADED_32; member++)
+		if (either(t, address, member) || sets_has_scaled(sets, address.low, member) || sets_has_scaled(sets, address.high, member))
+			return PATHS_TABLE;
+	if (sets_has_scaled(sets, address.low, FROM_GLOBAL) || sets_has_scaled(sets, address.high, FROM_GLOBAL))
+		return PATHS_GLOBAL;
+	return any_param(t, address.low) || any_param(t, address.high) ? PATHS_SPLIT : PATHS_NO_BASE;
+}
+
+static uint32_t offset_now(const struct taint *t)
+{
+	return (t->insn - t->program->entry) * SASS_BYTES;
+}
+
+static void add_site(struct taint *t, uint32_t base, const char *kind)
+{
+	struct kernel_paths *paths = t->paths;
+	if (paths->store_count < PATHS_STORES)
+		paths->stores[paths->store_count] = (struct store_site){offset_now(t), base, kind};
+	paths->store_count++;
+}
+
+void taint_reason(struct taint *t, enum paths_reason reason)
+{
+	if (!t->recording || t->paths->reason != PATHS_CLEAR)
+		return;
+	t->paths->reason = reason;
+	t->paths->reason_offset = offset_now(t);
+}
+
+void taint_stored(struct taint *t, struct taint_pair address, const char *kind)
+{
+	if (!t->recording)
+		return;
+	struct findings found = find_slots(t, address);
+	enum paths_reason foreign = foreign_base(t, address, found.plain);
+	uint32_t base = UINT32_MAX;
+	if (foreign == PATHS_CLEAR && !found.plain) {
+		/* Into a window: local or shared memory by a generic address. */
+		return;
+	}
+	if (foreign == PATHS_CLEAR && !sets_has(&t->sets, address.high, FROM_WINDOW)) {
+		if (found.plain_wide == 1)
+			base = found.slot_wide;
+		else if (!found.plain_wide && found.plain == 1)
+			base = found.slot;
+	}
+	mark_slots(t, address, SLOT_STORE, !found.plain);
+	if (base != UINT32_MAX)
+		t->paths->slots[base].only_base = true;
+	if (foreign != PATHS_CLEAR)
+		taint_reason(t, foreign);
+	add_site(t, base, kind);
+}
+
+void taint_stored_indirectly(struct taint *t, const char *kind)
+{
+	if (!t->recording)
+		return;
+	taint_reason(t, PATHS_TABLE);
+	add_site(t, UINT32_MAX, kind);
+}
+
+void taint_loaded(struct taint *t, struct taint_pair address)
+{
+	if (t->recording)
+		mark_slots(t, address, SLOT_LOAD, !find_slots(t, address).plain);
+}
+
+/* The slots of which any word is in the set, plain: as the members of their low words. */
+static uint64_t touched(const struct taint *t, set_id set, size_t word)
+{
+	uint64_t bits = params_only(word, sets_bits(&t->sets, set)[word]);
+	return (bits | bits >> 1) & SLOT_MEMBERS;
+}
+
+void taint_compared(struct taint *t, set_id a, set_id b)
+{
+	if (!t->recording || !a || !b)
+		return;
+	bool in_a = false, in_b = false;
+	unsigned slots = 0;
+	for (size_t i = 0; i < t->sets.half; i++) {
+		uint64_t x = touched(t, a, i), y = touched(t, b, i);
+		in_a |= x != 0;
+		in_b |= y != 0;
+		slots += (unsigned)__builtin_popcountll(x | y);
+	}
+	bool loaded_a = sets_has(&t->sets, a, FROM_LOADED_LOW) || sets_has(&t->sets, a, FROM_LOADED_HIGH);
+	bool loaded_b = sets_has(&t->sets, b, FROM_LOADED_LOW) || sets_has(&t->sets, b, FROM_LOADED_HIGH);
+	if (!(in_a && in_b && slots > 1) && !(in_a && loaded_b) && !(in_b && loaded_a))
+		return;
+	for (size_t i = 0; i < t->sets.half; i++)
+		for (uint64_t bits = touched(t, a, i) | touched(t, b, i); bits; bits &= bits - 1)
+			t->paths->slots[slot_of(i, (unsigned)__builtin_ctzll(bits))].compared = true;
+}

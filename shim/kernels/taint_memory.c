@@ -1,0 +1,342 @@
+#include <errno.h>
+#include <stdlib.h>
+
+#include "shim/kernels/taint.h"
+
+/* Memory: what a load may bring, what a store leaves behind, and which addresses are judged. */
+
+static unsigned uniform_field(const struct taint *t, uint8_t field)
+{
+	return field & t->program->machine.uniform_mask;
+}
+
+static void write_words(struct taint *t, const struct sass_insn *insn, unsigned reg, set_id set, unsigned words)
+{
+	for (unsigned i = 0; i < words && reg != SASS_RZ && reg + i < SASS_RZ; i++)
+		taint_write(t, insn, reg + i, set);
+}
+
+static set_id read_words(struct taint *t, const struct sass_insn *insn, unsigned reg, unsigned words)
+{
+	set_id set = 0;
+	for (unsigned i = 0; i < words && reg != SASS_RZ && reg + i < SASS_RZ; i++)
+		set = taint_join(t, set, taint_read(t, insn, reg + i));
+	return set;
+}
+
+/* A loaded value: in a wide load low words come to even registers. `extra`: what memory of this kind may hold besides. */
+static void write_loaded(struct taint *t, const struct sass_insn *insn, unsigned reg, set_id extra, unsigned words)
+{
+	for (unsigned i = 0; i < words && reg != SASS_RZ && reg + i < SASS_RZ; i++) {
+		enum taint_member member = words == 1 ? FROM_LOADED_32 : (reg + i) % 2 ? FROM_LOADED_HIGH : FROM_LOADED_LOW;
+		taint_write(t, insn, reg + i, taint_join(t, taint_one(t, member), extra));
+	}
+}
+
+static void remember(struct taint *t, set_id *memory, set_id set)
+{
+	set_id joined = taint_join(t, *memory, set);
+	t->memory_changed |= joined != *memory;
+	*memory = joined;
+}
+
+static struct taint_cell *find_cell(struct taint *t, int32_t word)
+{
+	for (size_t at = ((uint32_t)word * 0x9e3779b1u) & (t->cell_count - 1); t->cell_count; at = (at + 1) & (t->cell_count - 1))
+		if (!t->cells[at].used || t->cells[at].word == word)
+			return &t->cells[at];
+	return NULL;
+}
+
+static int more_cells(struct taint *t)
+{
+	if (2 * t->cell_used < t->cell_count)
+		return 0;
+	struct taint_cell *old = t->cells;
+	size_t old_count = t->cell_count, count = old_count ? 2 * old_count : 64;
+	struct taint_cell *cells = calloc(count, sizeof *cells);
+	if (!cells)
+		return -ENOMEM;
+	t->cells = cells;
+	t->cell_count = count;
+	for (size_t i = 0; i < old_count; i++)
+		if (old[i].used)
+			*find_cell(t, old[i].word) = old[i];
+	free(old);
+	return 0;
+}
+
+/* The stack offset of a local access in 4-byte words; false where it is not known. */
+static bool stack_word(const struct taint *t, const struct sass_insn *insn, int32_t *ret_word)
+{
+	int32_t offset = (int32_t)(sass_field(insn, 40, 64) << 8) >> 8;
+	if (insn->a != 1 || insn->bit91 || t->now.stack == STACK_ANY || t->now.stack == STACK_NONE)
+		return false;
+	*ret_word = (int32_t)(((int64_t)t->now.stack + offset) >> 2);
+	return true;
+}
+
+static void store_local(struct taint *t, const struct sass_insn *insn)
+{
+	int32_t word = 0;
+	bool placed = stack_word(t, insn, &word);
+	for (unsigned i = 0; i < sass_memory_words(insn) && insn->b != SASS_RZ && insn->b + i < SASS_RZ; i++) {
+		set_id set = taint_read(t, insn, insn->b + i);
+		remember(t, &t->local_any, set);
+		if (!placed) {
+			remember(t, &t->local_unplaced, set);
+			continue;
+		}
+		if (!set)
+			continue;
+		if (more_cells(t)) {
+			t->error = -ENOMEM;
+			return;
+		}
+		struct taint_cell *cell = find_cell(t, word + (int32_t)i);
+		if (!cell->used) {
+			*cell = (struct taint_cell){word + (int32_t)i, true, 0};
+			t->cell_used++;
+		}
+		remember(t, &cell->set, set);
+	}
+}
+
+static void load_local(struct taint *t, const struct sass_insn *insn)
+{
+	int32_t word = 0;
+	bool placed = stack_word(t, insn, &word);
+	for (unsigned i = 0; i < sass_memory_words(insn) && insn->d != SASS_RZ && insn->d + i < SASS_RZ; i++) {
+		set_id set = t->local_any;
+		if (placed) {
+			struct taint_cell *cell = find_cell(t, word + (int32_t)i);
+			set = taint_join(t, t->local_unplaced, cell && cell->used ? cell->set : 0);
+		}
+		taint_write(t, insn, insn->d + i, set);
+	}
+}
+
+/* [Ra(.64 or .U32) + UR + immediate]; `descriptor`: the UR holds none of the address. */
+static struct taint_pair address_of(struct taint *t, const struct sass_insn *insn, unsigned uniform, bool with_uniform)
+{
+	struct taint_pair address = taint_read_pair(t, insn, insn->a);
+	if (!with_uniform)
+		return address;
+	struct taint_pair u = taint_read_uniform_pair(t, insn, uniform);
+	bool wide = sass_field(insn, 90, 91);
+	address.low = taint_join(t, address.low, u.low);
+	/* Bit 90 clear: the register adds 32 bits, and the high word is the uniform one's. */
+	address.high = wide || !insn->row || insn->row->class != SASS_STORE ? taint_join(t, address.high, u.high) : u.high;
+	return address;
+}
+
+static bool overlaps_window(const struct taint *t, struct taint_pair address)
+{
+	return sets_has(&t->sets, address.high, FROM_WINDOW) || sets_has(&t->sets, address.low, FROM_WINDOW);
+}
+
+static void load(struct taint *t, const struct sass_insn *insn)
+{
+	unsigned words = insn->row->class == SASS_LOAD_256 ? 4 : sass_memory_words(insn);
+	struct taint_pair address = taint_read_pair(t, insn, insn->a);
+	/* Bit 91: a UR is a descriptor or part of the address; taken for part of it. */
+	if (insn->bit91) {
+		struct taint_pair u = taint_read_uniform_pair(t, insn, uniform_field(t, insn->b));
+		address = (struct taint_pair){taint_join(t, address.low, u.low), taint_join(t, address.high, u.high)};
+	}
+	taint_loaded(t, address);
+	set_id extra = t->global;
+	/* Nothing but the parameters' own address and indices: what comes is a parameter. */
+	if (address.high && address.high == taint_one(t, FROM_BLOCK)) {
+		write_words(t, insn, insn->d, t->all_params, words);
+		return;
+	}
+	if (sets_has(&t->sets, address.low, FROM_BLOCK) || sets_has(&t->sets, address.high, FROM_BLOCK))
+		extra = taint_join(t, extra, t->all_params);
+	if (insn->base == 0x180 || overlaps_window(t, address))
+		extra = taint_join(t, extra, taint_join(t, t->local_any, t->shared));
+	write_loaded(t, insn, insn->d, extra, words > 4 ? 4 : words);
+	if (insn->row->class == SASS_LOAD_256)
+		write_loaded(t, insn, insn->c, extra, 4);
+}
+
+static void store(struct taint *t, const struct sass_insn *insn)
+{
+	unsigned words = sass_memory_words(insn);
+	bool legacy = insn->row->class == SASS_STORE_GENERIC;
+	set_id data = read_words(t, insn, legacy ? insn->c : insn->b, words);
+	struct taint_pair address;
+	if (insn->row->class == SASS_STORE_256) {
+		data = taint_join(t, read_words(t, insn, insn->b, 4), read_words(t, insn, insn->d, 4));
+		address = taint_read_pair(t, insn, insn->a);
+	} else {
+		address = address_of(t, insn, uniform_field(t, insn->c), insn->bit91 && !sass_field(insn, 76, 77));
+	}
+	if (insn->base == 0x185) {
+		remember(t, &t->shared, data);
+		remember(t, &t->local_any, data);
+		remember(t, &t->local_unplaced, data);
+	}
+	remember(t, &t->global, data);
+	taint_stored(t, address, insn->row->name);
+}
+
+static void atomic(struct taint *t, const struct sass_insn *insn)
+{
+	/* Types differ between bases and machines: data of up to 4 words is read, and a result of up to 4 is written without forgetting more than one. */
+	bool swap = insn->base == 0x18b || insn->base == 0x1a9, result = insn->base != 0x18e && insn->base != 0x1a6;
+	bool generic = insn->base == 0x18a || insn->base == 0x18b || insn->base == 0x1a2;
+	struct taint_pair address = address_of(t, insn, uniform_field(t, insn->c), insn->bit91);
+	set_id data = read_words(t, insn, insn->b, 4);
+	if (swap)
+		data = taint_join(t, data, read_words(t, insn, insn->c, 4));
+	remember(t, &t->global, data);
+	if (generic) {
+		remember(t, &t->shared, data);
+		remember(t, &t->local_any, data);
+		remember(t, &t->local_unplaced, data);
+	}
+	taint_stored(t, address, insn->row->name);
+	taint_loaded(t, address);
+	set_id extra = generic ? taint_join(t, t->global, t->shared) : t->global;
+	for (unsigned i = 0; result && i < 4 && insn->d != SASS_RZ && insn->d + i < SASS_RZ; i++) {
+		set_id value = taint_join(t, taint_one(t, (insn->d + i) % 2 ? FROM_LOADED_HIGH : FROM_LOADED_LOW), extra);
+		value = taint_join(t, value, taint_one(t, FROM_LOADED_32));
+		if (i)
+			value = taint_join(t, value, taint_read(t, insn, insn->d + i));
+		taint_write(t, insn, insn->d + i, value);
+	}
+}
+
+static void atomic_shared(struct taint *t, const struct sass_insn *insn)
+{
+	set_id data = read_words(t, insn, insn->b, 2);
+	if (insn->base == 0x18d)
+		data = taint_join(t, data, read_words(t, insn, insn->c, 2));
+	remember(t, &t->shared, data);
+	taint_write(t, insn, insn->d, t->shared);
+	if (insn->d + 1u < SASS_RZ)
+		taint_write(t, insn, insn->d + 1u, taint_join(t, t->shared, taint_read(t, insn, insn->d + 1u)));
+}
+
+static void load_const(struct taint *t, const struct sass_insn *insn)
+{
+	bool uniform = insn->row->class == SASS_LOAD_CONST_UNIFORM;
+	unsigned words = sass_memory_words(insn), bytes = 4;
+	uint32_t bank = sass_field(insn, 54, 59), offset = insn->base == 0x1ac ? sass_field(insn, 37, 54) : sass_field(insn, 38, 54);
+	bool bindless = (insn->base == 0x182 && (insn->form == 2 || insn->bit91)) || (insn->base == 0x0b9 && insn->bit91) ||
+	                (insn->base == 0x1ac && insn->form == 5);
+	unsigned index = uniform ? uniform_field(t, insn->a) : insn->a;
+	bool indexed = insn->base == 0x0bb || (insn->base == 0x1ac && index != t->program->machine.uniform_zero) ||
+	               (insn->base == 0x182 && index != SASS_RZ);
+	if (indexed && !uniform && t->known[index].stamp == t->stamp) {
+		offset = (offset + t->known[index].value) & 0xffff;
+		indexed = false;
+	}
+	for (unsigned i = 0; i < words; i++) {
+		set_id set;
+		if (bindless)
+			set = t->loaded;
+		else if (indexed && bank == 0)
+			set = offset <= t->program->params_at ? t->all_params : t->indexed_params;
+		else if (indexed)
+			set = taint_join(t, t->loaded, bank == 4 ? taint_one(t, FROM_GLOBAL) : taint_const(t, bank, UINT32_MAX));
+		else
+			set = taint_const(t, bank, offset + bytes * i);
+		if (uniform)
+			taint_write_uniform(t, insn, (insn->d & t->program->machine.uniform_mask) + i, set);
+		else if (insn->d != SASS_RZ && insn->d + i < SASS_RZ)
+			taint_write(t, insn, insn->d + i, set);
+	}
+}
+
+static void bulk(struct taint *t, const struct sass_insn *insn)
+{
+	unsigned direction = sass_field(insn, 73, 75);
+	if (direction == 1 || direction == 3) {
+		remember(t, &t->shared, taint_join(t, t->loaded, t->global));
+		if (direction == 1)
+			taint_loaded(t, taint_read_uniform_pair(t, insn, uniform_field(t, insn->a)));
+		return;
+	}
+	remember(t, &t->global, t->shared);
+	taint_stored(t, taint_read_uniform_pair(t, insn, uniform_field(t, insn->b)), insn->row->name);
+}
+
+void taint_memory(struct taint *t, const struct sass_insn *insn)
+{
+	switch (insn->row->class) {
+	case SASS_LOAD_CONST:
+	case SASS_LOAD_CONST_UNIFORM:
+		load_const(t, insn);
+		return;
+	case SASS_LOAD:
+	case SASS_LOAD_256:
+		load(t, insn);
+		return;
+	case SASS_LOAD_LOCAL:
+		load_local(t, insn);
+		return;
+	case SASS_LOAD_SHARED:
+		write_words(t, insn, insn->d, t->shared, sass_memory_words(insn));
+		return;
+	case SASS_LOAD_MATRIX:
+		write_words(t, insn, insn->d, t->shared, sass_field(insn, 72, 74) < 3 ? 1u << sass_field(insn, 72, 74) : 4);
+		return;
+	case SASS_LOAD_REDUCE:
+		taint_loaded(t, taint_read_pair(t, insn, insn->a));
+		write_words(t, insn, insn->d, t->loaded, 4);
+		return;
+	case SASS_TEXTURE:
+		write_words(t, insn, insn->d, t->loaded, 4);
+		write_words(t, insn, insn->c, t->loaded, 4);
+		return;
+	case SASS_STORE:
+	case SASS_STORE_GENERIC:
+	case SASS_STORE_256:
+		store(t, insn);
+		return;
+	case SASS_STORE_UNIFORM:
+		remember(t, &t->global, read_words(t, insn, insn->b, 4));
+		taint_stored(t, taint_read_uniform_pair(t, insn, uniform_field(t, insn->a)), insn->row->name);
+		return;
+	case SASS_STORE_LOCAL:
+		store_local(t, insn);
+		return;
+	case SASS_STORE_SHARED:
+		remember(t, &t->shared, read_words(t, insn, insn->b, sass_memory_words(insn)));
+		return;
+	case SASS_STORE_REMOTE:
+		remember(t, &t->shared, taint_join(t, read_words(t, insn, insn->b, 4), read_words(t, insn, insn->c, 4)));
+		return;
+	case SASS_ATOMIC:
+		atomic(t, insn);
+		return;
+	case SASS_ATOMIC_SHARED:
+		atomic_shared(t, insn);
+		return;
+	case SASS_CACHE:
+		/* Discarding a line loses what it holds. */
+		if (sass_field(insn, 87, 91) == 0xb)
+			taint_stored(t, taint_read_pair(t, insn, insn->a), "CCTL.D");
+		return;
+	case SASS_BULK:
+		bulk(t, insn);
+		return;
+	case SASS_TENSOR_STORE:
+		remember(t, &t->global, t->shared);
+		taint_stored_indirectly(t, insn->row->name);
+		return;
+	case SASS_SURFACE:
+		write_words(t, insn, insn->d, t->loaded, insn->row->words);
+		taint_stored_indirectly(t, insn->row->name);
+		return;
+	case SASS_COPY_TO_SHARED:
+		remember(t, &t->shared, taint_join(t, t->loaded, t->global));
+		if (insn->base == 0x1ae)
+			taint_loaded(t, taint_read_pair(t, insn, insn->a));
+		return;
+	default:
+		return;
+	}
+}

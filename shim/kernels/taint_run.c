@@ -1,0 +1,263 @@
+#include "shim/kernels/taint.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STATE_LIMIT ((size_t)40 << 20) /* bytes of all block states of one kernel */
+#define RUNS_LIMIT 300000              /* of blocks; bounds the time */
+#define ROUNDS_LIMIT 40                /* over memory that still changes */
+
+static void push(struct taint *t, uint32_t block)
+{
+	t->queue[block / 64] |= (uint64_t)1 << block % 64;
+	t->queue_hint = t->queue_hint < block / 64 ? t->queue_hint : block / 64;
+}
+
+static bool pop(struct taint *t, uint32_t *ret_block)
+{
+	for (size_t words = t->program->block_count / 64 + 1; t->queue_hint < words; t->queue_hint++) {
+		uint64_t *word = &t->queue[t->queue_hint];
+		if (!*word)
+			continue;
+		*ret_block = (uint32_t)(t->queue_hint * 64 + (unsigned)__builtin_ctzll(*word));
+		*word &= *word - 1;
+		return true;
+	}
+	return false;
+}
+
+static bool join_sets(struct sets *sets, set_id *into, const set_id *from, size_t count)
+{
+	bool changed = false;
+	for (size_t first = 0; first < count; first += 16) {
+		size_t end = first + 16 < count ? first + 16 : count;
+		if (!memcmp(into + first, from + first, (end - first) * sizeof *into))
+			continue;
+		for (size_t i = first; i < end; i++) {
+			set_id joined = sets_join(sets, into[i], from[i]);
+			changed |= joined != into[i];
+			into[i] = joined;
+		}
+	}
+	return changed;
+}
+
+static bool join_stack(int32_t *into, int32_t from)
+{
+	if (from == STACK_NONE || *into == from || *into == STACK_ANY)
+		return false;
+	*into = *into == STACK_NONE ? from : STACK_ANY;
+	return true;
+}
+
+static struct taint_state *state_of(struct taint *t, uint32_t block)
+{
+	if (!t->states[block]) {
+		t->states[block] = calloc(1, sizeof *t->states[block]);
+		if (t->states[block])
+			t->states[block]->stack = STACK_NONE;
+		else
+			t->error = -ENOMEM;
+	}
+	return t->states[block];
+}
+
+/* The state at the end of a block flows into another's entry. Returns do not carry the stack pointer: each caller's is what it was. */
+static void flow_into(struct taint *t, uint32_t block, const struct taint_state *from, bool with_stack)
+{
+	struct taint_state *into = state_of(t, block);
+	if (!into)
+		return;
+	bool changed = !into->reached;
+	into->reached = true;
+	changed |= join_sets(&t->sets, into->r, from->r, t->high);
+	changed |= join_sets(&t->sets, into->u, from->u, t->uniform_high);
+	changed |= join_sets(&t->targets, into->armed, from->armed, 16);
+	if (with_stack)
+		changed |= join_stack(&into->stack, from->stack);
+	if (changed && (into->stack != STACK_NONE || block == t->program->block_count))
+		push(t, block);
+}
+
+static void flow_out(struct taint *t, const struct block *block)
+{
+	const struct program *program = t->program;
+	for (uint32_t i = 0; i < block->next_count; i++)
+		flow_into(t, program->next[block->next_first + i], &t->now, true);
+	if (block->return_point != PROGRAM_NONE) {
+		struct taint_state *point = state_of(t, block->return_point);
+		if (point && join_stack(&point->stack, t->now.stack) && point->reached)
+			push(t, block->return_point);
+	}
+	if (block->kind == BLOCK_RETURN)
+		flow_into(t, program->block_count, &t->now, false);
+	if (block->kind != BLOCK_WAIT)
+		return;
+	set_id armed = t->now.armed[sass_field(&program->insns[block->last], 16, 20)];
+	for (size_t i = 0; i < program->armed_count; i++)
+		if (!armed || sets_has(&t->targets, armed, i))
+			flow_into(t, program->armed[i], &t->now, true);
+}
+
+static void run_block(struct taint *t, uint32_t id)
+{
+	const struct block *block = &t->program->blocks[id];
+	t->now = *t->states[id];
+	t->stamp++;
+	for (t->insn = block->first; t->insn <= block->last && !t->stop; t->insn++)
+		taint_step(t, &t->program->insns[t->insn]);
+	if (t->stop) {
+		t->insn--;
+		return;
+	}
+	t->insn = block->last;
+	if (block->kind == BLOCK_BROKEN)
+		t->stop = PATHS_DAMAGED;
+	else if (block->kind == BLOCK_TABLE_UNKNOWN)
+		taint_reason(t, PATHS_CALL);
+	else if (block->kind == BLOCK_CALL_UNKNOWN && t->program->insns[block->last].row->class != SASS_CALL_REGISTER)
+		taint_reason(t, PATHS_CALL);
+}
+
+static void solve(struct taint *t)
+{
+	const struct program *program = t->program;
+	uint32_t runs = 0;
+	uint32_t id;
+	while (!t->stop && !t->error && pop(t, &id)) {
+		if (++runs > RUNS_LIMIT || t->sets.error == -E2BIG || t->targets.error == -E2BIG) {
+			t->stop = PATHS_LIMIT;
+			return;
+		}
+		if (id == program->block_count) {
+			for (size_t i = 0; i < program->return_count; i++)
+				flow_into(t, program->return_points[i], t->states[id], false);
+			continue;
+		}
+		run_block(t, id);
+		if (!t->stop)
+			flow_out(t, &program->blocks[id]);
+	}
+}
+
+static void solve_memory(struct taint *t)
+{
+	uint32_t entry = t->program->block_of[t->program->entry];
+	struct taint_state *state = state_of(t, entry);
+	if (!state)
+		return;
+	state->reached = true;
+	state->stack = 0;
+	push(t, entry);
+	solve(t);
+	for (unsigned round = 0; t->memory_changed && !t->stop && !t->error; round++) {
+		if (round == ROUNDS_LIMIT) {
+			t->stop = PATHS_LIMIT;
+			return;
+		}
+		t->memory_changed = false;
+		for (uint32_t i = 0; i < t->program->block_count; i++)
+			if (t->reads_memory[i] && t->states[i] && t->states[i]->reached && t->states[i]->stack != STACK_NONE)
+				push(t, i);
+		solve(t);
+	}
+}
+
+static void record(struct taint *t)
+{
+	t->recording = true;
+	for (uint32_t i = 0; i < t->program->block_count && !t->stop && !t->error; i++)
+		if (t->states[i] && t->states[i]->reached && t->states[i]->stack != STACK_NONE)
+			run_block(t, i);
+}
+
+static void prepare_params(struct taint *t)
+{
+	const struct program *program = t->program;
+	t->all_params = sets_range(&t->sets, FROM_PARAMS, FROM_PARAMS + t->word_count);
+	t->loaded = sets_range(&t->sets, FROM_LOADED_LOW, FROM_LOADED_32 + 1);
+	for (size_t i = 0; i < program->param_count; i++) {
+		uint32_t first = program->params[i].offset, end = first + program->params[i].bytes;
+		for (uint32_t slot = (first + 7) / 8; slot * 8 + 8 <= end; slot++)
+			t->wide[slot] = true;
+		/* Only arrays and structs can be indexed in constant memory. */
+		if (program->params[i].bytes > 8)
+			t->indexed_params = taint_join(t, t->indexed_params, sets_range(&t->sets, FROM_PARAMS + first / 4, FROM_PARAMS + (end + 3) / 4));
+	}
+	if (!t->indexed_params)
+		t->indexed_params = t->all_params;
+}
+
+/* Does its result, or what it leaves in other memory, depend on what was stored before? */
+static bool reads_memory(const struct sass_insn *insn)
+{
+	switch (insn->row ? insn->row->class : SASS_NOTHING) {
+	case SASS_LOAD: case SASS_LOAD_256: case SASS_LOAD_LOCAL: case SASS_LOAD_SHARED: case SASS_LOAD_MATRIX: case SASS_LOAD_REDUCE:
+	case SASS_ATOMIC: case SASS_ATOMIC_SHARED: case SASS_BULK: case SASS_TENSOR_STORE: case SASS_COPY_TO_SHARED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int prepare(struct taint *t)
+{
+	uint32_t blocks = t->program->block_count;
+	t->word_count = (t->program->params_bytes + 3) / 4;
+	t->states = calloc(blocks + (size_t)1, sizeof *t->states);
+	t->queue = calloc(blocks / 64 + (size_t)1, sizeof *t->queue);
+	t->reads_memory = calloc(blocks + (size_t)1, sizeof *t->reads_memory);
+	t->wide = calloc(t->paths->slot_count + 1, sizeof *t->wide);
+	t->ones = calloc(FROM_PARAMS + t->word_count + (size_t)1, sizeof *t->ones);
+	if (!t->states || !t->queue || !t->reads_memory || !t->wide || !t->ones)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < blocks; i++)
+		for (uint32_t insn = t->program->blocks[i].first; insn <= t->program->blocks[i].last; insn++)
+			t->reads_memory[i] |= reads_memory(&t->program->insns[insn]);
+	int err = sets_init(&t->sets, FROM_PARAMS + t->word_count + 1);
+	if (!err)
+		err = sets_init(&t->targets, t->program->armed_count);
+	if (!err)
+		prepare_params(t);
+	return err;
+}
+
+int taint_run(const struct program *program, struct kernel_paths *paths)
+{
+	struct taint *t = calloc(1, sizeof *t);
+	if (!t)
+		return -ENOMEM;
+	t->program = program;
+	t->paths = paths;
+	t->error = prepare(t);
+	if (!t->error && program->block_count * sizeof(struct taint_state) > STATE_LIMIT) {
+		t->stop = PATHS_LIMIT;
+		t->insn = program->entry;
+	}
+	if (!t->error && !t->stop)
+		solve_memory(t);
+	if (!t->error && !t->stop)
+		record(t);
+	if (t->sets.error == -ENOMEM || t->targets.error == -ENOMEM)
+		t->error = -ENOMEM;
+	else if (t->sets.error || t->targets.error)
+		t->stop = PATHS_LIMIT;
+	if (t->stop) {
+		paths->reason = t->stop;
+		paths->reason_offset = (t->insn - program->entry) * SASS_BYTES;
+	}
+	int err = t->error;
+	for (uint32_t i = 0; t->states && i <= program->block_count; i++)
+		free(t->states[i]);
+	free(t->states);
+	free(t->queue);
+	free(t->reads_memory);
+	free(t->ones);
+	free(t->wide);
+	free(t->cells);
+	sets_free(&t->sets);
+	sets_free(&t->targets);
+	free(t);
+	return err;
+}

@@ -1,0 +1,288 @@
+/*
+ * What the analysis says about all kernels of a library: library_survey [--every=N] [--sm=80,90] [--show] FILE...
+ * Walks the fatbins embedded in each file. One line per file and machine. Not part of the test suites: run by hand, its table is in shim/kernels/README.md.
+ * --every=N takes each Nth kernel; --show names kernels with const pointers that are said to be stored through, unknown instructions, and the slowest.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef HAVE_ZSTD
+#include <zstd.h>
+#endif
+
+#include "shim/kernels/elf.h"
+#include "shim/kernels/fatbin.h"
+#include "shim/kernels/paths.h"
+#include "shim/kernels/program.h"
+
+/* Of the C++ runtime, which has no header for C. */
+char *__cxa_demangle(const char *name, char *buffer, size_t *bytes, int *status);
+
+#define REASONS (PATHS_LIMIT + 1)
+#define PARAMS 128
+
+struct tally {
+	unsigned long kernels, reasons[REASONS], unpacked_not, damaged;
+	unsigned long pointers, const_pointers, const_stored, plain_pointers, plain_stored;
+	unsigned long no_store, slowest_insns;
+	double seconds, slowest;
+	char slowest_name[120];
+};
+
+static unsigned long every = 1, seen;
+static bool show;
+static unsigned wanted[16];
+static size_t wanted_count;
+
+static int unzstd(uint8_t *to, size_t bytes, const uint8_t *from, size_t from_bytes)
+{
+#ifdef HAVE_ZSTD
+	size_t got = ZSTD_decompress(to, bytes, from, from_bytes);
+	return ZSTD_isError(got) || got != bytes ? -EINVAL : 0;
+#else
+	return -ENOTSUP;
+#endif
+}
+
+static double now(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* Splits the last top-level parentheses of a demangled name at its commas. The number of arguments, or -1. */
+static int arguments(char *name, char *args[PARAMS])
+{
+	size_t length = strlen(name);
+	if (!length || name[length - 1] != ')')
+		return -1;
+	int depth = 0;
+	size_t open = length;
+	while (open--) {
+		depth += name[open] == ')' || name[open] == '>' || name[open] == ']' || name[open] == '}';
+		depth -= name[open] == '(' || name[open] == '<' || name[open] == '[' || name[open] == '{';
+		if (!depth)
+			break;
+	}
+	if (depth || open == length)
+		return -1;
+	name[length - 1] = 0;
+	int count = 0;
+	char *start = name + open + 1;
+	if (!*start)
+		return 0;
+	for (char *at = start;; at++) {
+		depth += *at == '(' || *at == '<' || *at == '[' || *at == '{';
+		depth -= *at == ')' || *at == '>' || *at == ']' || *at == '}';
+		if (*at && (*at != ',' || depth))
+			continue;
+		if (count == PARAMS)
+			return -1;
+		args[count++] = start;
+		if (!*at)
+			return count;
+		*at = 0;
+		start = at + 1 + (at[1] == ' ');
+	}
+}
+
+enum pointer { NO_POINTER, PLAIN, CONST, TABLE };
+
+static enum pointer pointer_of(const char *arg)
+{
+	char text[4096];
+	snprintf(text, sizeof text, "%s", arg);
+	char *restrict_at = strstr(text, " __restrict__");
+	if (restrict_at && !restrict_at[13])
+		*restrict_at = 0;
+	size_t length = strlen(text);
+	if (!length || text[length - 1] != '*')
+		return NO_POINTER;
+	text[--length] = 0;
+	bool is_const = length > 6 && !strcmp(text + length - 5, "const");
+	if (strchr(text, '*') && strrchr(text, '*') >= text + length - 8)
+		return TABLE;
+	return is_const ? CONST : PLAIN;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct program_param *x = a, *y = b;
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static void compare(const struct elf *elf, const char *kernel, const struct kernel_paths *paths, struct tally *tally)
+{
+	struct program program;
+	int err, status;
+	char *name = __cxa_demangle(kernel, NULL, NULL, &status), *args[PARAMS];
+	char *copy = name ? strdup(name) : NULL;
+	int count = copy ? arguments(copy, args) : -1;
+	if (count > 0 && program_build(&program, elf, kernel, &err) == PATHS_CLEAR && !err && (size_t)count == program.param_count) {
+		qsort(program.params, program.param_count, sizeof *program.params, by_offset);
+		for (int i = 0; i < count; i++) {
+			enum pointer pointer = pointer_of(args[i]);
+			size_t slot = program.params[i].offset / 8;
+			if (pointer == NO_POINTER || pointer == TABLE || program.params[i].bytes != 8 || slot >= paths->slot_count)
+				continue;
+			bool stored = paths->slots[slot].use == SLOT_STORE;
+			tally->pointers++;
+			tally->const_pointers += pointer == CONST;
+			tally->const_stored += pointer == CONST && stored;
+			tally->plain_pointers += pointer == PLAIN;
+			tally->plain_stored += pointer == PLAIN && stored;
+			if (show && pointer == CONST && stored)
+				printf("  const %d stored (reason %d): %.160s\n", i, paths->reason, name);
+		}
+	}
+	if (count > 0)
+		program_free(&program);
+	free(copy);
+	free(name);
+}
+
+static void survey_kernel(const struct elf *elf, const struct elf_symbol *symbol, struct tally *tally)
+{
+	struct kernel_paths paths;
+	double start = now();
+	if (paths_of_cubin(elf->image, elf->bytes, symbol->name, &paths)) {
+		tally->damaged++;
+		return;
+	}
+	double seconds = now() - start;
+	tally->kernels++;
+	tally->seconds += seconds;
+	tally->reasons[paths.reason]++;
+	tally->no_store += paths.reason == PATHS_CLEAR && !paths.store_count;
+	if (seconds > tally->slowest) {
+		tally->slowest = seconds;
+		tally->slowest_insns = symbol->bytes / SASS_BYTES;
+		snprintf(tally->slowest_name, sizeof tally->slowest_name, "%s", symbol->name);
+	}
+	if (show && paths.reason >= PATHS_SPLIT) {
+		const uint8_t *code = NULL;
+		struct elf_section text;
+		if (!elf_section(elf, symbol->section, &text) && symbol->value + paths.reason_offset + 16 <= text.bytes)
+			code = text.data + symbol->value + paths.reason_offset;
+		printf("  reason %d sm_%u at %#x op %03x+%u %016lx %016lx: %.100s\n", paths.reason, elf->sm, paths.reason_offset,
+		       code ? elf_u16(code) & 0xfff : 0, code ? code[11] >> 3 & 1 : 0, code ? elf_u64(code) : 0,
+		       code ? elf_u64(code + 8) : 0, symbol->name);
+	}
+	if (paths.reason != PATHS_INSTRUCTION && paths.reason < PATHS_ARCHITECTURE)
+		compare(elf, symbol->name, &paths, tally);
+	kernel_paths_free(&paths);
+}
+
+static struct tally *tally_of(unsigned sm)
+{
+	static struct tally tallies[16];
+	for (size_t i = 0; i < wanted_count; i++)
+		if (wanted[i] == sm)
+			return &tallies[i];
+	return NULL;
+}
+
+static void survey_entry(const struct fatbin_entry *entry)
+{
+	struct tally *tally = tally_of(entry->sm);
+	uint8_t *image;
+	struct elf elf;
+	if (!tally || entry->kind != FATBIN_CUBIN)
+		return;
+	if (fatbin_unpack(entry, unzstd, &image)) {
+		tally->unpacked_not++;
+		return;
+	}
+	if (elf_open(image, entry->bytes, &elf)) {
+		tally->damaged++;
+		free(image);
+		return;
+	}
+	for (uint32_t i = 0; i < elf.symbol_count; i++) {
+		struct elf_symbol symbol;
+		if (!elf_symbol(&elf, i, &symbol) && symbol.type == ELF_SYMBOL_FUNCTION && symbol.entry && symbol.section && seen++ % every == 0)
+			survey_kernel(&elf, &symbol, tally);
+	}
+	free(image);
+}
+
+static void print_tally(const char *file, unsigned sm, struct tally *tally)
+{
+	if (!tally->kernels && !tally->unpacked_not)
+		return;
+	printf("%s sm_%u: %lu kernels, clear %.1f %% (%lu without any store), table %lu, global %lu, split %lu, no base %lu, call %lu, "
+	       "instruction %lu, damaged %lu, limit %lu; not unpacked %lu; const pointers stored %lu of %lu, others %lu of %lu; "
+	       "%.2f s per 1000, slowest %.1f ms (%lu instructions: %s)\n",
+	       strrchr(file, '/') ? strrchr(file, '/') + 1 : file, sm, tally->kernels,
+	       tally->kernels ? 100.0 * (double)tally->reasons[PATHS_CLEAR] / (double)tally->kernels : 0, tally->no_store,
+	       tally->reasons[PATHS_TABLE], tally->reasons[PATHS_GLOBAL], tally->reasons[PATHS_SPLIT], tally->reasons[PATHS_NO_BASE],
+	       tally->reasons[PATHS_CALL], tally->reasons[PATHS_INSTRUCTION], tally->reasons[PATHS_DAMAGED] + tally->damaged,
+	       tally->reasons[PATHS_LIMIT], tally->unpacked_not, tally->const_stored, tally->const_pointers, tally->plain_stored,
+	       tally->plain_pointers, tally->kernels ? 1000 * tally->seconds / (double)tally->kernels : 0, 1000 * tally->slowest,
+	       tally->slowest_insns, show ? tally->slowest_name : "");
+	*tally = (struct tally){0};
+}
+
+static int survey_file(const char *path)
+{
+	struct stat stat;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &stat)) {
+		perror(path);
+		return 1;
+	}
+	size_t bytes = (size_t)stat.st_size;
+	const uint8_t *file = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (file == MAP_FAILED) {
+		perror(path);
+		return 1;
+	}
+	for (size_t at = 0; (at = fatbin_find(file, bytes, at)) < bytes;) {
+		struct fatbin fatbin;
+		struct fatbin_entry entry;
+		size_t container;
+		if (fatbin_open(file + at, bytes - at, &fatbin, &container))
+			break;
+		while (fatbin_next(&fatbin, &entry) == 1)
+			survey_entry(&entry);
+		at += container;
+	}
+	for (size_t i = 0; i < wanted_count; i++)
+		print_tally(path, wanted[i], tally_of(wanted[i]));
+	fflush(stdout);
+	munmap((void *)(uintptr_t)file, bytes);
+	return 0;
+}
+
+static void want(const char *list)
+{
+	char *end;
+	wanted_count = 0;
+	for (; *list && wanted_count < 16; list = *end ? end + 1 : end)
+		wanted[wanted_count++] = (unsigned)strtoul(list, &end, 10);
+}
+
+int main(int argc, char **argv)
+{
+	int status = 0;
+	want("80,90,100");
+	for (int i = 1; i < argc; i++) {
+		if (!strncmp(argv[i], "--every=", 8))
+			every = strtoul(argv[i] + 8, NULL, 10) ?: 1;
+		else if (!strncmp(argv[i], "--sm=", 5))
+			want(argv[i] + 5);
+		else if (!strcmp(argv[i], "--show"))
+			show = true;
+		else
+			status |= survey_file(argv[i]);
+	}
+	return status;
+}

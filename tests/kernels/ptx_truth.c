@@ -1,0 +1,163 @@
+/*
+ * Ground truth: random kernels run on the software GPU with a log of every byte that they wrote, one buffer per pointer. Each byte must lie in a
+ * buffer whose slot the analysis calls a store, or the kernel must not be clear.
+ *
+ * usage: ptx_truth [FIRST_SEED COUNT]
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/kernels/paths.h"
+#include "tests/kernels/ptx_generate.h"
+#include "tests/kernels/ptx_text.h"
+#include "tests/softgpu/ptx.h"
+
+#define GAP 4096 /* between buffers: what leaves one does not land in the next */
+
+struct region {
+	char *bytes;
+	bool wrote[GENERATED_SLOTS];
+	uint64_t outside;
+};
+
+struct totals {
+	unsigned kernels, clear, faults, misses;
+	unsigned slots, stored, extra; /* pointer slots of clear kernels; of them written; called a store but not written */
+	unsigned wrong_base;
+	unsigned reasons[PATHS_LIMIT + 1];
+};
+
+/* The buffer of an address, GENERATED_SLOTS for none. */
+static unsigned buffer_of(const struct region *region, uint64_t address, size_t bytes)
+{
+	uint64_t at = address - (uintptr_t)region->bytes;
+	unsigned buffer = (unsigned)(at / (GENERATED_BUFFER + GAP));
+
+	if (at >= GENERATED_SLOTS * (GENERATED_BUFFER + GAP) || at % (GENERATED_BUFFER + GAP) + bytes > GENERATED_BUFFER)
+		return GENERATED_SLOTS;
+	return buffer;
+}
+
+static bool check(void *data, uint64_t address, size_t bytes, bool write)
+{
+	return buffer_of(data, address, bytes) < GENERATED_SLOTS;
+}
+
+static void wrote(void *data, uint64_t address, size_t bytes)
+{
+	struct region *region = data;
+	unsigned buffer = buffer_of(region, address, bytes);
+
+	if (buffer < GENERATED_SLOTS)
+		region->wrote[buffer] = true;
+	else
+		region->outside++;
+}
+
+static uint64_t no_globals(void *data, size_t bytes, size_t align)
+{
+	return 0;
+}
+
+static void free_nothing(void *data, uint64_t address)
+{
+}
+
+/* Twice, with other numbers, so that other branches are taken. */
+static void run(struct region *region, const struct generated *kernel, uint64_t seed, struct totals *totals)
+{
+	struct ptx_memory memory = {check, no_globals, free_nothing, wrote, region};
+	struct ptx_module *module;
+	struct ptx_function *function;
+	struct ptx_fault fault = {.status = PTX_OK};
+	uint64_t params[GENERATED_SLOTS + 2] = {0};
+	char log[512];
+
+	if (ptx_load(kernel->text, kernel->bytes, &memory, log, sizeof(log), &module) != PTX_OK) {
+		fprintf(stderr, "seed %" PRIu64 " does not load: %s\n%s\n", seed, log, kernel->text);
+		exit(1);
+	}
+	function = ptx_find(module, "k");
+	for (uint64_t n = 0; n < 2; n++) {
+		struct ptx_launch launch = {
+			.grid = {1, 1, 1}, .block = {32, 1, 1}, .params = params, .instruction_limit = 1 << 20, .host_threads = 1};
+
+		launch.params_bytes = ptx_function_params_bytes(function);
+		memset(region->bytes, 0, GENERATED_SLOTS * (GENERATED_BUFFER + GAP));
+		for (unsigned i = 0; i < kernel->pointers; i++)
+			params[i] = (uintptr_t)region->bytes + i * (uint64_t)(GENERATED_BUFFER + GAP);
+		params[kernel->pointers] = (seed + n) % 4;
+		params[kernel->pointers + 1] = (seed / 4 + n) % 4;
+		if (ptx_run(function, &launch, &fault) != PTX_OK) {
+			totals->faults++;
+			if (totals->faults <= 3)
+				fprintf(stderr, "seed %" PRIu64 ": line %d: %s\n", seed, fault.line, fault.message);
+		}
+	}
+	ptx_unload(&module);
+}
+
+static void judge(const struct region *region, const struct generated *kernel, uint64_t seed, struct totals *totals)
+{
+	struct kernel_paths paths;
+	bool missed = false;
+	char found[1024];
+
+	if (paths_of_ptx(kernel->text, kernel->bytes, "k", &paths) != 0 || paths.slot_count != kernel->slots) {
+		fprintf(stderr, "seed %" PRIu64 ": no answer\n", seed);
+		totals->misses++;
+		return;
+	}
+	totals->kernels++;
+	totals->reasons[paths.reason]++;
+	if (paths.reason == PATHS_CLEAR) {
+		totals->clear++;
+		for (unsigned i = 0; i < kernel->pointers; i++) {
+			bool store = paths.slots[i].use == SLOT_STORE;
+
+			totals->slots++;
+			totals->stored += region->wrote[i];
+			totals->extra += store && !region->wrote[i];
+			missed |= region->wrote[i] && !store;
+		}
+		missed |= region->outside > 0;
+	} else if (paths.reason >= PATHS_CALL) {
+		missed = true; /* all of these kernels can be read */
+	}
+	if (missed) {
+		ptx_paths_spell(&paths, found, sizeof(found));
+		fprintf(stderr, "seed %" PRIu64 " is missed: %s (line %u)\n%s\n", seed, found, paths.reason_offset, kernel->text);
+		totals->misses++;
+	}
+	kernel_paths_free(&paths);
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t first = argc == 3 ? strtoull(argv[1], NULL, 10) : 1, count = argc == 3 ? strtoull(argv[2], NULL, 10) : 400;
+	struct region region = {.bytes = aligned_alloc(4096, GENERATED_SLOTS * (GENERATED_BUFFER + GAP))};
+	struct totals totals = {.kernels = 0};
+
+	if (!region.bytes)
+		return 1;
+	for (uint64_t seed = first; seed < first + count && totals.misses < 3; seed++) {
+		struct generated kernel = ptx_generate(seed);
+
+		memset(region.wrote, 0, sizeof(region.wrote));
+		region.outside = 0;
+		run(&region, &kernel, seed, &totals);
+		judge(&region, &kernel, seed, &totals);
+		free(kernel.text);
+	}
+	free(region.bytes);
+	printf("%u kernels, %u clear, %u launches ended by a fault, %u misses\n", totals.kernels, totals.clear, totals.faults, totals.misses);
+	printf("clear kernels: %u pointer slots, %u written, %u called a store but not written in two launches (%.1f %%)\n", totals.slots,
+	       totals.stored, totals.extra, totals.slots ? 100.0 * totals.extra / totals.slots : 0.0);
+	for (int i = 1; i <= PATHS_LIMIT; i++)
+		if (totals.reasons[i])
+			printf("not clear: %u %s\n", totals.reasons[i], ptx_reason_word((enum paths_reason)i));
+	/* A sample in which little was written, or little clear, would show nothing. */
+	return totals.misses || totals.kernels < count || totals.clear < count / 4 || totals.stored < totals.slots / 8 || totals.faults > count / 10;
+}

@@ -1,0 +1,262 @@
+/* cuconst scan: through which parameters each kernel of a file stores. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/scan_image.h"
+#include "tools/tool.h"
+
+static const char help[] =
+	"usage: cuconst scan [options] FILE\n"
+	"\n"
+	"Tells for each kernel through which 8-byte slots of its parameters it can store. FILE is PTX, a cubin, a fatbin, or a\n"
+	"shared library or program that holds fatbins. No GPU and no driver is needed.\n"
+	"\n"
+	"  clean      the kernel stores through no parameter\n"
+	"  stores     slots that a store, an atomic operation or a copy can go through; '!' is the only base of one\n"
+	"  loads      slots that are only read through\n"
+	"  none       slots that are no address, or not used as one\n"
+	"  indirect   the kernel also stores elsewhere, or could not be read, and why: what the other words say is then no proof\n"
+	"\n"
+	"  --kernel GLOB   only kernels whose (mangled) name matches\n"
+	"  --arch sm_NN    only code for that machine\n"
+	"  --json          one JSON object per kernel and line\n"
+	"  -h, --help      this text\n"
+	"\n"
+	"Exit codes: 0; 64 wrong command line; 65 FILE holds no device code, or some that could not be read; 66 FILE could not be\n"
+	"opened.\n";
+
+static int compare_kernels(const void *left, const void *right)
+{
+	const struct scan_kernel *a = left, *b = right;
+	int order = strcmp(a->name, b->name);
+
+	if (order == 0 && a->sm != b->sm)
+		order = a->sm < b->sm ? -1 : 1;
+	return order ? order : (int)a->ptx - (int)b->ptx;
+}
+
+/* Names come from the file: nothing of it may steer a terminal. */
+static void put_name(const char *name)
+{
+	for (; *name; name++) {
+		unsigned char byte = (unsigned char)*name;
+
+		if (byte < 0x20 || byte >= 0x7f)
+			printf("\\x%02x", byte);
+		else
+			putchar(byte);
+	}
+}
+
+static void put_slots(const char *title, const struct kernel_paths *paths, enum slot_use use)
+{
+	const char *comma = " ";
+	size_t last;
+
+	for (size_t i = 0; i < paths->slot_count; i = last) {
+		last = i + 1;
+		if (paths->slots[i].use != use)
+			continue;
+		/* Runs of equals are put together: structures and arrays have many. */
+		while (last < paths->slot_count && paths->slots[last].use == use && paths->slots[last].only_base == paths->slots[i].only_base)
+			last++;
+		printf("%s%s%zu", *comma == ' ' ? title : "", comma, i);
+		if (last > i + 1)
+			printf("-%zu", last - 1);
+		fputs(paths->slots[i].only_base ? "!" : "", stdout);
+		comma = ",";
+	}
+}
+
+static void put_text(const struct scan_kernel *kernel)
+{
+	const struct kernel_paths *paths = &kernel->paths;
+	bool stores = false;
+
+	for (size_t i = 0; i < paths->slot_count; i++)
+		stores |= paths->slots[i].use == SLOT_STORE;
+	put_name(kernel->name);
+	printf(" [%s%s%u]:", kernel->ptx ? "ptx " : "", "sm_", kernel->sm);
+	if (paths->reason != PATHS_CLEAR) {
+		printf(kernel->ptx ? " indirect (%s, line %" PRIu32 ")" : " indirect (%s, offset 0x%" PRIx32 ")", paths_reason_text(paths->reason),
+		       paths->reason_offset);
+	} else if (!stores) {
+		fputs(" clean", stdout);
+	}
+	put_slots(" stores", paths, SLOT_STORE);
+	put_slots(" loads", paths, SLOT_LOAD);
+	put_slots(" none", paths, SLOT_NONE);
+	putchar('\n');
+}
+
+static void put_json_text(const char *text)
+{
+	putchar('"');
+	for (; *text; text++) {
+		unsigned char byte = (unsigned char)*text;
+
+		/* What is not ASCII is told byte by byte, so that the line is UTF-8 whatever the file held. */
+		if (byte < 0x20 || byte >= 0x7f)
+			printf("\\u%04x", byte);
+		else
+			printf(byte == '"' || byte == '\\' ? "\\%c" : "%c", byte);
+	}
+	putchar('"');
+}
+
+static void put_json(const char *file, const struct scan_kernel *kernel)
+{
+	static const char *const uses[] = {"none", "load", "store"};
+	const struct kernel_paths *paths = &kernel->paths;
+	size_t kept = paths->store_count < PATHS_STORES ? paths->store_count : PATHS_STORES;
+
+	fputs("{\"file\":", stdout);
+	put_json_text(file);
+	printf(",\"arch\":\"sm_%u\",\"image\":\"%s\",\"kernel\":", kernel->sm, kernel->ptx ? "ptx" : "cubin");
+	put_json_text(kernel->name);
+	printf(",\"verdict\":\"%s\",\"reason\":", paths->reason == PATHS_CLEAR ? "ok" : "unknown");
+	if (paths->reason == PATHS_CLEAR) {
+		fputs("null,\"reason_at\":null", stdout);
+	} else {
+		put_json_text(paths_reason_text(paths->reason));
+		printf(",\"reason_at\":%" PRIu32, paths->reason_offset);
+	}
+	fputs(",\"slots\":[", stdout);
+	for (size_t i = 0; i < paths->slot_count; i++)
+		printf("%s{\"offset\":%zu,\"use\":\"%s\",\"only_base\":%s,\"compared\":%s}", i ? "," : "", 8 * i, uses[paths->slots[i].use],
+		       paths->slots[i].only_base ? "true" : "false", paths->slots[i].compared ? "true" : "false");
+	printf("],\"store_count\":%zu,\"stores\":[", paths->store_count);
+	for (size_t i = 0; i < kept; i++) {
+		printf("%s{\"at\":%" PRIu32 ",\"op\":\"%s\",\"base\":", i ? "," : "", paths->stores[i].offset, paths->stores[i].kind);
+		if (paths->stores[i].base == UINT32_MAX)
+			fputs("null}", stdout);
+		else
+			printf("%" PRIu32 "}", 8 * paths->stores[i].base);
+	}
+	puts("]}");
+}
+
+static int put_all(const char *path, struct scan_result *result, bool json, bool filtered)
+{
+	if (result->count)
+		qsort(result->kernels, result->count, sizeof(*result->kernels), compare_kernels);
+	for (size_t i = 0; i < result->count; i++) {
+		if (json)
+			put_json(path, &result->kernels[i]);
+		else
+			put_text(&result->kernels[i]);
+	}
+	if (fflush(stdout) != 0) {
+		tool_say("the answer could not be written: %s", strerror(errno));
+		return TOOL_OS_ERROR;
+	}
+	if (result->zstd)
+		tool_say("%s: %zu images are packed with zstd, which this build cannot read", path, result->zstd);
+	if (result->damaged)
+		tool_say("%s: %zu images are damaged", path, result->damaged);
+	if (!result->count && !result->zstd && !result->damaged)
+		tool_say(filtered ? "%s: no such kernel" : "%s: holds no kernel", path);
+	return result->damaged || result->zstd ? TOOL_NO_IMAGE : TOOL_OK;
+}
+
+static int scan_file(const char *path, const struct scan_filter *filter, bool json)
+{
+	struct scan_result result = {.count = 0};
+	int fd = open(path, O_RDONLY | O_CLOEXEC), answer;
+	struct stat st;
+	void *bytes;
+
+	if (fd < 0 || fstat(fd, &st) != 0 || S_ISDIR(st.st_mode)) {
+		tool_say("%s: %s", path, strerror(fd < 0 ? errno : EISDIR));
+		if (fd >= 0)
+			close(fd);
+		return TOOL_NO_INPUT;
+	}
+	if (st.st_size == 0) {
+		close(fd);
+		tool_say("%s: holds no device code", path);
+		return TOOL_NO_IMAGE;
+	}
+	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (bytes == MAP_FAILED) {
+		tool_say("%s: %s", path, strerror(errno));
+		return TOOL_NO_INPUT;
+	}
+	answer = scan_bytes(bytes, (size_t)st.st_size, filter, &result);
+	if (answer == -EINVAL) {
+		tool_say("%s: holds no device code", path);
+		answer = TOOL_NO_IMAGE;
+	} else if (answer < 0) {
+		tool_say("%s: %s", path, strerror(-answer));
+		answer = TOOL_OS_ERROR;
+	} else {
+		answer = put_all(path, &result, json, filter->glob || filter->sm);
+	}
+	scan_free(&result);
+	munmap(bytes, (size_t)st.st_size);
+	return answer;
+}
+
+/* sm_90, also with the letter of a variant. 0: nothing of the kind. */
+static unsigned read_arch(const char *text)
+{
+	char *end;
+	unsigned long sm;
+
+	if (strncmp(text, "sm_", 3) != 0 || text[3] < '1' || text[3] > '9')
+		return 0;
+	sm = strtoul(text + 3, &end, 10);
+	if (*end == 'a' || *end == 'f')
+		end++;
+	return *end || sm > 9999 ? 0 : (unsigned)sm;
+}
+
+int scan_command(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"kernel", required_argument, NULL, 'k'},
+		{"arch", required_argument, NULL, 'a'},
+		{"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	struct scan_filter filter = {.glob = NULL};
+	bool json = false;
+	int answer;
+
+	opterr = 0;
+	optind = 0;
+	while ((answer = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (answer) {
+		case 'h':
+			fputs(help, stdout);
+			return TOOL_OK;
+		case 'k':
+			filter.glob = optarg;
+			break;
+		case 'a':
+			filter.sm = read_arch(optarg);
+			if (!filter.sm)
+				return tool_usage("scan", "%s: no machine; one is sm_90", optarg);
+			break;
+		case 'j':
+			json = true;
+			break;
+		case ':':
+			return tool_usage("scan", "%s: a value is missing", argv[optind - 1]);
+		default:
+			return tool_usage("scan", "%s: unknown option, or one that takes no value", argv[optind - 1]);
+		}
+	}
+	if (optind + 1 != argc)
+		return tool_usage("scan", optind == argc ? "no file: cuconst scan FILE" : "more than one file: cuconst scan FILE");
+	return scan_file(argv[optind], &filter, json);
+}

@@ -1,0 +1,190 @@
+#include "tools/scan_image.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef TOOL_ZSTD
+#include <zstd.h>
+#endif
+
+#include "shim/kernels/elf.h"
+#include "shim/kernels/fatbin.h"
+#include "shim/kernels/ptx_list.h"
+
+/* One image whose kernels are being told. */
+struct image {
+	struct scan_result *result;
+	const struct scan_filter *filter;
+	const void *bytes;
+	size_t length;
+	unsigned sm;
+	bool ptx;
+};
+
+static int add_kernel(void *ctx, const char *name, size_t length)
+{
+	const struct image *image = ctx;
+	struct scan_result *result = image->result;
+	struct scan_kernel kernel = {.name = strndup(name, length), .sm = image->sm, .ptx = image->ptx};
+	int answer;
+
+	if (!kernel.name)
+		return -ENOMEM;
+	if (image->filter->glob && fnmatch(image->filter->glob, kernel.name, 0) != 0) {
+		free(kernel.name);
+		return 0;
+	}
+	if (result->count == result->room) {
+		size_t room = result->room ? 2 * result->room : 64;
+		struct scan_kernel *more = realloc(result->kernels, room * sizeof(*more));
+
+		if (!more) {
+			free(kernel.name);
+			return -ENOMEM;
+		}
+		result->kernels = more;
+		result->room = room;
+	}
+	answer = image->ptx ? paths_of_ptx(image->bytes, image->length, kernel.name, &kernel.paths)
+	                    : paths_of_cubin(image->bytes, image->length, kernel.name, &kernel.paths);
+	if (answer) {
+		free(kernel.name);
+		return answer == -ENOENT ? 0 : answer;
+	}
+	result->kernels[result->count++] = kernel;
+	return 0;
+}
+
+static int nothing(void *ctx, const char *name, size_t length)
+{
+	return 0;
+}
+
+static int scan_ptx(struct image *image)
+{
+	int answer;
+
+	image->ptx = true;
+	answer = ptx_kernels(image->bytes, image->length, nothing, NULL, &image->sm);
+	if (answer == -ENOMEM)
+		return answer;
+	if (image->filter->sm && image->sm != image->filter->sm)
+		return 0;
+	answer = ptx_kernels(image->bytes, image->length, add_kernel, image, NULL);
+	image->result->images++;
+	image->result->damaged += answer == -EINVAL;
+	return answer == -EINVAL ? 0 : answer;
+}
+
+static int scan_cubin(struct image *image)
+{
+	struct elf elf;
+	int answer = elf_open(image->bytes, image->length, &elf);
+
+	image->result->images++;
+	if (answer) {
+		image->result->damaged++;
+		return 0;
+	}
+	image->sm = elf.sm;
+	if (image->filter->sm && elf.sm != image->filter->sm)
+		return 0;
+	for (uint32_t i = 0; i < elf.symbol_count && answer == 0; i++) {
+		struct elf_symbol symbol;
+
+		if (elf_symbol(&elf, i, &symbol) == 0 && symbol.type == ELF_SYMBOL_FUNCTION && symbol.entry && symbol.section)
+			answer = add_kernel(image, symbol.name, strlen(symbol.name));
+	}
+	return answer;
+}
+
+#ifdef TOOL_ZSTD
+static int unpack_zstd(uint8_t *to, size_t bytes, const uint8_t *from, size_t from_bytes)
+{
+	return ZSTD_decompress(to, bytes, from, from_bytes) == bytes ? 0 : -EINVAL;
+}
+#else
+static const fatbin_zstd unpack_zstd = NULL;
+#endif
+
+static int scan_entry(const struct fatbin_entry *entry, const struct scan_filter *filter, struct scan_result *result)
+{
+	struct image image = {.result = result, .filter = filter, .length = entry->bytes};
+	uint8_t *bytes;
+	int answer;
+
+	if ((entry->kind != FATBIN_PTX && entry->kind != FATBIN_CUBIN) || (filter->sm && entry->sm != filter->sm))
+		return 0;
+	answer = fatbin_unpack(entry, unpack_zstd, &bytes);
+	if (answer == -ENOMEM)
+		return answer;
+	if (answer) {
+		result->images++;
+		*(answer == -ENOTSUP ? &result->zstd : &result->damaged) += 1;
+		return 0;
+	}
+	image.bytes = bytes;
+	answer = entry->kind == FATBIN_PTX ? scan_ptx(&image) : scan_cubin(&image);
+	free(bytes);
+	return answer;
+}
+
+static int scan_containers(const uint8_t *file, size_t bytes, const struct scan_filter *filter, struct scan_result *result)
+{
+	size_t at = 0, size;
+	int answer = 0;
+
+	while (answer == 0 && (at = fatbin_find(file, bytes, at)) < bytes) {
+		struct fatbin fatbin;
+		struct fatbin_entry entry;
+		int more;
+
+		if (fatbin_open(file + at, bytes - at, &fatbin, &size) != 0) {
+			/* The number may stand in a file by chance, or the container is cut. */
+			result->damaged++;
+			at++;
+			continue;
+		}
+		while (answer == 0 && (more = fatbin_next(&fatbin, &entry)) > 0)
+			answer = scan_entry(&entry, filter, result);
+		result->damaged += answer == 0 && more < 0;
+		at += size;
+	}
+	return answer;
+}
+
+int scan_bytes(const void *file, size_t bytes, const struct scan_filter *filter, struct scan_result *result)
+{
+	struct image image = {.result = result, .filter = filter, .bytes = file, .length = bytes};
+	bool is_elf = bytes >= 20 && memcmp(file, "\177ELF", 4) == 0;
+	int answer;
+
+	if (is_elf && elf_u16((const uint8_t *)file + 18) == 190)
+		return scan_cubin(&image);
+	if (bytes >= 4 && (is_elf || elf_u32(file) == FATBIN_CONTAINER_MAGIC)) {
+		answer = scan_containers(file, bytes, filter, result);
+		return answer == 0 && result->images == 0 && !result->damaged && !filter->sm ? -EINVAL : answer;
+	}
+	answer = ptx_kernels(file, bytes, nothing, NULL, NULL);
+	if (answer == -ENOMEM)
+		return answer;
+	if (answer == -EINVAL) {
+		struct scan_result before = *result;
+
+		/* Damaged PTX is still PTX when it has a kernel. */
+		answer = scan_ptx(&image);
+		return answer == 0 && result->count == before.count ? -EINVAL : answer;
+	}
+	return scan_ptx(&image);
+}
+
+void scan_free(struct scan_result *result)
+{
+	for (size_t i = 0; i < result->count; i++) {
+		free(result->kernels[i].name);
+		kernel_paths_free(&result->kernels[i].paths);
+	}
+	free(result->kernels);
+	*result = (struct scan_result){.count = 0};
+}

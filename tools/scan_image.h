@@ -1,0 +1,33 @@
+/* Device code in a file: PTX, a cubin, a fatbin, or a host file that holds fatbins. */
+#ifndef CUCONST_TOOLS_SCAN_IMAGE_H
+#define CUCONST_TOOLS_SCAN_IMAGE_H
+
+#include <stddef.h>
+
+#include "shim/kernels/paths.h"
+
+struct scan_kernel {
+	char *name;
+	unsigned sm; /* 90 for sm_90; 0: not said */
+	bool ptx;
+	struct kernel_paths paths;
+};
+
+struct scan_result {
+	struct scan_kernel *kernels;
+	size_t count, room;
+	size_t images;        /* PTX texts and cubins that were read */
+	size_t damaged, zstd; /* images that could not be: damaged, or packed in a way that this build cannot unpack */
+};
+
+/* What to leave out: kernels whose names do not match the glob (NULL: none), images for another machine (0: none). */
+struct scan_filter {
+	const char *glob;
+	unsigned sm;
+};
+
+/* 0, -EINVAL (holds no device code), -ENOMEM. scan_free() in any case. */
+int scan_bytes(const void *file, size_t bytes, const struct scan_filter *filter, struct scan_result *result);
+void scan_free(struct scan_result *result);
+
+#endif
