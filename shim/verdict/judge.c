@@ -349,7 +349,8 @@ static bool find_checks(const struct call *call)
 		for (size_t k = 0; k < i && !seen; k++)
 			seen = call->slots[k].range == slot->range;
 		if (!seen && function_verdict(slot->function, slot->argument, slot->offset) != KERNEL_CLEAN)
-			judgement->checks[count++] = (struct check){.slot = i, .owned = owned(slot->range, &judgement->site)};
+			judgement->checks[count++] =
+				(struct check){.slot = i, .owned = owned(slot->range, &judgement->site)};
 	}
 	judgement->check_count = count;
 	return true;

@@ -215,7 +215,7 @@ void sg_arena_unmap(uint64_t address, size_t bytes)
 {
 	sg_arena_mark(address, bytes, SG_ACCESS_NONE);
 	/* Memory that stayed would hide a fault of the program under test. */
-	if (mmap((void *)(uintptr_t)address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-	         0) == MAP_FAILED)
+	if (mmap((void *)(uintptr_t)address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+	         -1, 0) == MAP_FAILED)
 		abort();
 }
