@@ -254,6 +254,7 @@ static struct entry node_summary(struct node *node)
 static void node_refresh(struct node *node, unsigned at)
 {
 	struct entry old = node_get(node, at);
+	assert(old.child && "an inner node's entries have children");
 	struct entry new = node_summary(old.child);
 
 	if (old.start == new.start && old.end == new.end &&old.handle == new.handle)

@@ -225,7 +225,7 @@ static struct report_kernel *node_candidates(const struct call *call, const stru
 	size_t count = 0;
 	for (size_t i = 0; i < call->slot_count; i++)
 		count += call->slots[i].range == range;
-	struct report_kernel *kernels = malloc(count * sizeof *kernels);
+	struct report_kernel *kernels = count ? malloc(count * sizeof *kernels) : NULL;
 	*ret_count = 0;
 	for (size_t i = 0; kernels && i < call->slot_count; i++)
 		if (call->slots[i].range == range)
@@ -342,15 +342,17 @@ static bool find_checks(const struct call *call)
 	if (!judgement->checks)
 		return false;
 	judgement->targets = (struct verify_target *)(judgement->checks + call->slot_count);
+	size_t count = 0;
 	for (size_t i = 0; i < call->slot_count; i++) {
 		const struct call_slot *slot = &call->slots[i];
 		bool seen = is_hit(judgement, slot->range);
 		for (size_t k = 0; k < i && !seen; k++)
 			seen = call->slots[k].range == slot->range;
 		if (!seen && function_verdict(slot->function, slot->argument, slot->offset) != KERNEL_CLEAN)
-			judgement->checks[judgement->check_count++] =
+			judgement->checks[count++] =
 				(struct check){.slot = i, .owned = owned(slot->range, &judgement->site)};
 	}
+	judgement->check_count = count;
 	return true;
 }
 

@@ -26,6 +26,7 @@ struct line {
 
 /* Immutable once published. Never freed: events may be matched at any time. */
 struct list {
+	char *text; /* the file's, which the lines point into */
 	size_t count;
 	bool kinds[KINDS]; /* which occur: the others' texts need not be made */
 	struct line lines[];
@@ -237,6 +238,7 @@ int suppress_load(const char *path, void (*complain_fn)(const char *message, voi
 		free(text);
 		return -ENOMEM;
 	}
+	list->text = text;
 	for (char *line = text; line; line = next) {
 		next = memchr(line, '\n', (size_t)(end - line));
 		if (next)

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -213,6 +214,8 @@ bool sg_arena_protect(uint64_t address, size_t bytes, enum sg_access access)
 void sg_arena_unmap(uint64_t address, size_t bytes)
 {
 	sg_arena_mark(address, bytes, SG_ACCESS_NONE);
-	mmap((void *)(uintptr_t)address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-	     0);
+	/* Memory that stayed would hide a fault of the program under test. */
+	if (mmap((void *)(uintptr_t)address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+	         -1, 0) == MAP_FAILED)
+		abort();
 }

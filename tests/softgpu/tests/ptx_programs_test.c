@@ -174,8 +174,11 @@ Test(ptx_programs, async_copies, .timeout = 30)
 	for (int i = 0; i < 256; i++)
 		RIG_AT(float, in)[i] = (float)i;
 	RUN("pipeline", 1, 64, 0, in, out);
-	for (int i = 0; i < 256; i++)
-		cr_assert_eq(RIG_AT(float, out)[i], (float)((63 - i / 4) * 4 + i % 4));
+	for (int i = 0; i < 256; i++) {
+		int from = (63 - i / 4) * 4 + i % 4;
+
+		cr_assert_eq(RIG_AT(float, out)[i], (float)from);
+	}
 	rig_destroy(&rig);
 }
 
@@ -245,7 +248,6 @@ static uint16_t small_half(unsigned n)
 Test(ptx_programs, matrix_product, .timeout = 20)
 {
 	unsigned a[16][16], b[16][8];
-	struct rig rig;
 
 	rig_create(&rig);
 	cr_assert_eq(rig_load(&rig, matrices), PTX_OK, "%s", rig.log);
