@@ -71,12 +71,12 @@ static void begin_after(struct call *call, CUresult result)
 	struct capture *capture = call->state[0].pointer;
 	if (result != CUDA_SUCCESS) {
 		free(capture);
+		verify_capture_ended();
 		return;
 	}
 	if (capture && drv.cuCtxGetCurrent(&capture->context) != CUDA_SUCCESS)
 		capture->context = NULL;
 	atomic_fetch_add(&running, 1);
-	verify_capture_began();
 	if (capture)
 		put_in(capture);
 	else
@@ -91,6 +91,7 @@ void effect_capture_begin(struct call *call)
 		capture->stream = call->stream;
 	call->state[0].pointer = capture;
 	call->after = begin_after;
+	verify_capture_began(); /* before the driver knows: no baseline must be in the middle of a wait for the device */
 }
 
 static bool take_unlisted(void)
