@@ -16,6 +16,7 @@ struct capture {
 static struct capture *captures;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* nothing is called under it */
 static _Atomic int running;
+static _Atomic int unlisted; /* of the running ones: begun when there was no memory for an entry */
 
 bool capture_anywhere(void)
 {
@@ -70,25 +71,35 @@ static void begin_after(struct call *call, CUresult result)
 	struct capture *capture = call->state[0].pointer;
 	if (result != CUDA_SUCCESS) {
 		free(capture);
+		verify_capture_ended();
 		return;
 	}
-	if (drv.cuCtxGetCurrent(&capture->context) != CUDA_SUCCESS)
+	if (capture && drv.cuCtxGetCurrent(&capture->context) != CUDA_SUCCESS)
 		capture->context = NULL;
 	atomic_fetch_add(&running, 1);
-	verify_capture_began();
-	put_in(capture);
+	if (capture)
+		put_in(capture);
+	else
+		atomic_fetch_add(&unlisted, 1);
 }
 
 void effect_capture_begin(struct call *call)
 {
 	struct capture *capture = calloc(1, sizeof *capture);
-	if (!capture) {
-		hook_count(COUNT_UNJUDGED);
-		return;
-	}
-	capture->stream = call->stream;
+	/* Without an entry it counts all the same: what is captured would be taken for writes. */
+	if (capture)
+		capture->stream = call->stream;
 	call->state[0].pointer = capture;
 	call->after = begin_after;
+	verify_capture_began(); /* before the driver knows: no baseline must be in the middle of a wait for the device */
+}
+
+static bool take_unlisted(void)
+{
+	int count = atomic_load(&unlisted);
+	while (count > 0 && !atomic_compare_exchange_weak(&unlisted, &count, count - 1))
+		continue;
+	return count > 0;
 }
 
 /* A capture that was invalidated, or whose forks did not join, has ended all the same. */
@@ -97,7 +108,7 @@ static void end_after(struct call *call, CUresult result)
 	if (result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
 	    result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED) {
 		struct capture *capture = take_out(call->stream, NULL);
-		if (capture)
+		if (capture || take_unlisted())
 			over(capture);
 	}
 }
@@ -138,4 +149,5 @@ void capture_reset(void)
 	pthread_mutex_init(&lock, NULL);
 	captures = NULL;
 	atomic_store(&running, 0);
+	atomic_store(&unlisted, 0);
 }

@@ -7,6 +7,8 @@
 
 #include "shim/verdict/verify_internal.h"
 
+#define BEGIN_WAIT_MS 2000
+
 void verify_init(const struct verify_driver *driver, void (*finding)(const struct verify_finding *))
 {
 	verify.driver = *driver;
@@ -90,6 +92,9 @@ CUresult verify_attach(uint64_t start, uint64_t end, bool has_stream, CUstream s
 		baseline->state = VERIFY_BASELINE_TAKING;
 		baseline->held = 1;
 		result = taken(baseline, verify_take(baseline, has_stream, stream));
+		/* A capture that began meanwhile: it waits by now, and no longer if that capture has ended already. */
+		if (result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+			result = CUDA_SUCCESS;
 		if (result == CUDA_SUCCESS) {
 			*ret_attachment = baseline;
 			take_waiting(&call);
@@ -104,9 +109,24 @@ CUresult verify_attach(uint64_t start, uint64_t end, bool has_stream, CUstream s
 	return result;
 }
 
+CUresult verify_synchronize(void)
+{
+	atomic_fetch_add(&verify.synchronizing, 1);
+	CUresult result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	if (!atomic_load(&verify.captures))
+		result = verify.driver.ctx_synchronize();
+	atomic_fetch_sub(&verify.synchronizing, 1);
+	return result;
+}
+
+/* Not for ever: what the device does may wait for this very thread. */
 void verify_capture_began(void)
 {
+	int saved = errno;
 	atomic_fetch_add(&verify.captures, 1);
+	for (int i = 0; i < BEGIN_WAIT_MS * 10 && atomic_load(&verify.synchronizing); i++)
+		nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+	errno = saved;
 }
 
 void verify_capture_ended(void)
@@ -315,7 +335,7 @@ static CUresult check_now(struct verify_call *call, struct range *range, const s
 	struct verify_baseline *baseline = range->attachment;
 	if (!verify_call_enter(call, baseline->context))
 		return CUDA_ERROR_INVALID_CONTEXT;
-	CUresult result = verify.driver.ctx_synchronize();
+	CUresult result = verify_synchronize();
 	struct verify_op *op = NULL;
 	struct verify_home *home = NULL;
 	if (result != CUDA_SUCCESS) {

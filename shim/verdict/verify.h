@@ -129,8 +129,9 @@ size_t verify_drain(uint64_t ms);
 CUresult verify_now(struct range *range, const struct verify_writer *writer, bool *ret_changed);
 
 /*
- * A capture began or ended somewhere in the process: puts off, then takes, baselines. The last end waits for the device if there are any to take: call it
- * after the driver's call returned, with no lock held.
+ * A capture is about to begin, or ended or did not begin after all, somewhere in the process: puts off, then takes, baselines. The beginning waits
+ * for threads that wait for the device, 2 s at most. The last end waits for the device if there are any to take: call it after the driver's call
+ * returned, with no lock held.
  */
 void verify_capture_began(void);
 void verify_capture_ended(void);

@@ -279,7 +279,7 @@ static CUresult home_get(CUcontext context, struct verify_home **ret_home)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (state == VERIFY_HOME_FAILED) {
 		/* The driver says what is wrong with the context better than we could. */
-		CUresult result = verify.driver.ctx_synchronize();
+		CUresult result = verify_synchronize();
 		return result == CUDA_SUCCESS ? CUDA_ERROR_LAUNCH_FAILED : result;
 	}
 	if (state == VERIFY_HOME_MAKING) {
@@ -352,7 +352,7 @@ CUresult verify_take(struct verify_baseline *baseline, bool has_stream, CUstream
 		return result;
 
 	if (!has_stream) {
-		result = verify.driver.ctx_synchronize();
+		result = verify_synchronize();
 		if (result != CUDA_SUCCESS) {
 			verify_home_error(home, result);
 			return result;

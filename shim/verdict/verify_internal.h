@@ -135,10 +135,11 @@ struct verify_state {
 	struct verify_baseline *waiting;
 	uint8_t keys[VERIFY_KEY_BYTES]; /* random, one set a process */
 	bool have_keys;
-	_Atomic unsigned captures;
-	_Atomic uint64_t in_flight; /* ops in queues or being handled: what verify_poll() looks at */
-	_Atomic uint64_t checks;    /* of these, checks */
-	_Atomic unsigned telling;   /* threads that hand a finding from a queue on */
+	_Atomic unsigned captures;      /* that run, or are about to begin */
+	_Atomic unsigned synchronizing; /* threads in verify_synchronize() */
+	_Atomic uint64_t in_flight;     /* ops in queues or being handled: what verify_poll() looks at */
+	_Atomic uint64_t checks;        /* of these, checks */
+	_Atomic unsigned telling;       /* threads that hand a finding from a queue on */
 	_Atomic uint64_t verified, unverified, inconclusive;
 	_Atomic bool watching;           /* the watcher was started, or must not be */
 	_Atomic uint32_t watcher_asleep; /* futex */
@@ -151,6 +152,12 @@ extern struct verify_state verify;
 extern const char verify_ptx[];
 
 /* ---- verify_home.c: driver calls; no lock held by the caller */
+
+/*
+ * Waits for all work of the current context. The driver refuses that during a capture, and invalidates the capture: not asked then, and a capture
+ * that is to begin waits. CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: a capture runs, or what the driver says.
+ */
+CUresult verify_synchronize(void);
 
 /* Around everything that calls the driver: the caller's context and capture mode come back at the end. */
 struct verify_call {
