@@ -24,6 +24,8 @@ static bool add_name(struct ptxa_body *body, struct ptxa_name name)
 {
 	bool twice;
 
+	if (ptxa_names_count(body->names) >= PTX_NAMES_MAX)
+		return ptxa_stop(body->program, PATHS_LIMIT, body->lexer.token.line);
 	name.scope = body->scope;
 	if (ptxa_names_add(body->names, &name, &twice))
 		return true;
@@ -64,6 +66,8 @@ struct ptxa_name *ptxa_body_numbered(struct ptxa_body *body, struct ptxa_slice s
 		name = ptxa_body_find(body, stem, body->scope);
 		if (!name || name->meaning != PTX_NAME_REGISTERS || value >= name->count)
 			continue;
+		if (ptxa_names_count(body->names) >= PTX_NAMES_MAX)
+			return ptxa_stop(body->program, PATHS_LIMIT, body->lexer.token.line), NULL;
 		one.scope = name->scope;
 		type.is_float = name->id;
 		one.id = new_register(body, &type);
@@ -186,6 +190,8 @@ static bool read_targets(struct ptxa_body *body, struct ptxa_slice label)
 	do {
 		if (body->lexer.token.kind != PTX_TOKEN_WORD)
 			return damaged(body);
+		if (function->target_count >= PTX_TARGETS_MAX)
+			return ptxa_stop(body->program, PATHS_LIMIT, body->lexer.token.line);
 		if (!ptxa_room(body->program, &function->targets, &function->target_room, function->target_count, sizeof(*function->targets)))
 			return false;
 		if (!ptxa_body_refer(body, body->lexer.token.slice, function->target_count, PTX_REFERENCE_TABLE))

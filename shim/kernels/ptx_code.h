@@ -8,8 +8,12 @@
 #include "shim/kernels/ptx_lex.h"
 #include "shim/kernels/ptx_set.h"
 
-#define PTX_TEXT_MAX (64u << 20)
-#define PTX_INSTRUCTIONS_MAX (1u << 20)
+/* Past these a kernel is unclear; memory stays below a hundred megabytes. */
+#define PTX_TEXT_MAX (32u << 20)
+#define PTX_INSTRUCTIONS_MAX (1u << 19)
+#define PTX_OPERANDS_MAX (1u << 21)
+#define PTX_NAMES_MAX (1u << 19)
+#define PTX_TARGETS_MAX (1u << 16)
 #define PTX_VARIABLES_MAX (1u << 16)
 #define PTX_FUNCTIONS_MAX (1u << 16)
 #define PTX_SCOPES_DEEP 64
@@ -256,6 +260,7 @@ struct ptxa_names *ptxa_names_create(void);
 void ptxa_names_destroy(struct ptxa_names *names);
 /* False when there is no memory, or (with *ret_twice) when the scope has the name already. */
 bool ptxa_names_add(struct ptxa_names *names, const struct ptxa_name *name, bool *ret_twice);
+uint32_t ptxa_names_count(const struct ptxa_names *names);
 struct ptxa_name *ptxa_names_find(struct ptxa_names *names, struct ptxa_slice slice, uint32_t scope);
 
 /* ptx_body.c: reads a function's parameters and body. False when stopped. */

@@ -47,6 +47,9 @@ void ptxa_lex_next(struct ptxa_lexer *lexer);
 /* Drops the rest of the current token's line: .loc and .file have no other end. */
 void ptxa_lex_next_line(struct ptxa_lexer *lexer);
 
+/* From an opening brace to behind its partner, without making tokens of what lies between. False when there is no partner. */
+bool ptxa_lex_skip_body(struct ptxa_lexer *lexer);
+
 static inline bool ptxa_lex_is(const struct ptxa_lexer *lexer, char mark)
 {
 	return lexer->token.kind == PTX_TOKEN_MARK && lexer->token.mark == mark;

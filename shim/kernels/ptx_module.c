@@ -276,8 +276,11 @@ static bool read_function(struct ptxa_program *program, struct ptxa_lexer *lexer
 	}
 	function.has_body = ptxa_lex_is(lexer, '{');
 	if (function.has_body) {
-		if (!skip_nested(program, lexer, '{', '}'))
-			return add_function(program, &function) && false;
+		if (!ptxa_lex_skip_body(lexer)) {
+			/* Known all the same, so that its kernel is told to be damaged. */
+			add_function(program, &function);
+			return ptxa_stop(program, PATHS_DAMAGED, function.head.token.line);
+		}
 	} else {
 		ptxa_lex_next(lexer);
 	}

@@ -4,8 +4,8 @@
 #include "shim/kernels/ptx_body.h"
 
 #define MODIFIERS_MAX 24
-#define OPERANDS_MAX 512
-#define NESTED_MAX 4
+#define OPERANDS_MAX 64
+#define ITEMS_MAX 512 /* of a vector or a call; wgmma has vectors of 128 */
 
 static bool damaged(struct ptxa_body *body)
 {
@@ -121,6 +121,8 @@ static bool keep(struct ptxa_body *body, struct ptxa_operand operand)
 {
 	struct ptxa_function *function = body->function;
 
+	if (function->operand_count >= PTX_OPERANDS_MAX)
+		return ptxa_stop(body->program, PATHS_LIMIT, body->lexer.token.line);
 	if (!ptxa_room(body->program, &function->operands, &function->operand_room, function->operand_count, sizeof(*function->operands)))
 		return false;
 	function->operands[function->operand_count++] = operand;
@@ -137,7 +139,7 @@ static bool vector(struct ptxa_body *body, struct ptxa_operand *operand)
 	ptxa_lex_next(&body->lexer);
 	do {
 		item = (struct ptxa_operand){.kind = PTX_OPERAND_OTHER};
-		if (operand->count == OPERANDS_MAX || !scalar(body, &item) || !keep(body, item))
+		if (operand->count == ITEMS_MAX || !scalar(body, &item) || !keep(body, item))
 			return damaged(body);
 		operand->count++;
 	} while (ptxa_lex_take(&body->lexer, ','));
@@ -184,7 +186,7 @@ static bool operand_read(struct ptxa_body *body, struct ptxa_operand *operand)
 /* Operands stand together behind the items of their vectors. */
 static bool operands_read(struct ptxa_body *body, struct ptxa_instruction *instruction)
 {
-	struct ptxa_operand list[OPERANDS_MAX > 64 ? 64 : OPERANDS_MAX];
+	struct ptxa_operand list[OPERANDS_MAX];
 	uint32_t count = 0;
 
 	while (!ptxa_lex_is(&body->lexer, ';')) {
@@ -215,7 +217,7 @@ static bool call_list(struct ptxa_body *body, uint32_t *count)
 		operand = (struct ptxa_operand){.kind = PTX_OPERAND_OTHER};
 		if (*count && !ptxa_lex_take(&body->lexer, ','))
 			return damaged(body);
-		if (*count == OPERANDS_MAX)
+		if (*count == ITEMS_MAX)
 			return ptxa_stop(body->program, PATHS_LIMIT, body->lexer.token.line);
 		if (!scalar(body, &operand) || !keep(body, operand))
 			return false;
