@@ -316,7 +316,7 @@ static bool name_words(struct ptxa_body *body)
 		uint32_t start = variable->stored[0];
 
 		variable->stored[0] = 0;
-		if (variable->cells == PTX_NONE)
+		if (variable->bytes && variable->cells == PTX_NONE)
 			return ptxa_stop(program, PATHS_LIMIT, 0);
 		/* Narrow parameters share a word; a word that two share has both. */
 		for (uint32_t byte = 0; byte < variable->bytes; byte++) {
@@ -337,6 +337,9 @@ static bool read_all(struct ptxa_body *body)
 
 	/* Scope 0 is the module's, 1 the function's with its parameters; the braces of the body open 2. */
 	if (!ptxa_room(body->program, &body->scopes, &body->scope_room, 0, sizeof(*body->scopes)))
+		return false;
+	/* Never NULL: instructions without operands point there too. */
+	if (!ptxa_room(body->program, &function->operands, &function->operand_room, 0, sizeof(*function->operands)))
 		return false;
 	body->scopes[0] = 0;
 	body->scope_count = 1;

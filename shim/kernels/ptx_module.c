@@ -171,7 +171,7 @@ uint32_t ptxa_variable_new(struct ptxa_program *program, enum ptxa_space space, 
 	variable = &program->variables[program->variable_count];
 	*variable = (struct ptxa_variable){
 		.space = (uint8_t)space, .bytes = declaration->bytes, .align = declaration->align, .cells = PTX_NONE};
-	if ((space == PTX_LOCAL || space == PTX_PARAM) && words <= CELLS_EACH && program->cell_count + words <= CELLS_MAX) {
+	if ((space == PTX_LOCAL || space == PTX_PARAM) && words && words <= CELLS_EACH && program->cell_count + words <= CELLS_MAX) {
 		while (program->cell_room < program->cell_count + words)
 			if (!ptxa_room(program, &program->cells, &program->cell_room, program->cell_room, sizeof(*program->cells)))
 				return PTX_NONE;
