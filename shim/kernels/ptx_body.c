@@ -37,7 +37,7 @@ static uint32_t new_register(struct ptxa_body *body, const struct ptxa_type *typ
 	struct ptxa_function *function = body->function;
 
 	if (!ptxa_room(body->program, &function->registers, &function->register_room, function->register_count,
-	              sizeof(*function->registers)))
+	               sizeof(*function->registers)))
 		return PTX_NONE;
 	function->registers[function->register_count] = (struct ptxa_register){.is_float = type->is_float};
 	return function->register_count++;
@@ -80,8 +80,8 @@ struct ptxa_name *ptxa_body_numbered(struct ptxa_body *body, struct ptxa_slice s
 	return NULL;
 }
 
-static bool declare(struct ptxa_body *body, const struct ptxa_declaration *declaration, bool is_register, enum ptxa_space space,
-                    uint32_t *ret_id)
+static bool declare(struct ptxa_body *body, const struct ptxa_declaration *declaration, bool is_register,
+                    enum ptxa_space space, uint32_t *ret_id)
 {
 	struct ptxa_name name = {.slice = declaration->name, .meaning = PTX_NAME_VARIABLE};
 
@@ -93,7 +93,8 @@ static bool declare(struct ptxa_body *body, const struct ptxa_declaration *decla
 		return add_name(body, name);
 	}
 	name.meaning = is_register ? PTX_NAME_REGISTER : PTX_NAME_VARIABLE;
-	name.id = is_register ? new_register(body, &declaration->type) : ptxa_variable_new(body->program, space, declaration);
+	name.id = is_register ? new_register(body, &declaration->type)
+	                      : ptxa_variable_new(body->program, space, declaration);
 	*ret_id = is_register ? name.id | PTX_IS_REGISTER : name.id;
 	return name.id != PTX_NONE && add_name(body, name);
 }
@@ -112,7 +113,8 @@ static bool read_declaration(struct ptxa_body *body, bool is_register, enum ptxa
 	do {
 		struct ptxa_declaration one = declaration;
 
-		if (!ptxa_declaration_name(body->program, &body->lexer, &one) || !declare(body, &one, is_register, space, &id))
+		if (!ptxa_declaration_name(body->program, &body->lexer, &one) ||
+		    !declare(body, &one, is_register, space, &id))
 			return false;
 	} while (ptxa_lex_take(&body->lexer, ','));
 	if (ptxa_lex_is(&body->lexer, '='))
@@ -192,7 +194,8 @@ static bool read_targets(struct ptxa_body *body, struct ptxa_slice label)
 			return damaged(body);
 		if (function->target_count >= PTX_TARGETS_MAX)
 			return ptxa_stop(body->program, PATHS_LIMIT, body->lexer.token.line);
-		if (!ptxa_room(body->program, &function->targets, &function->target_room, function->target_count, sizeof(*function->targets)))
+		if (!ptxa_room(body->program, &function->targets, &function->target_room, function->target_count,
+		               sizeof(*function->targets)))
 			return false;
 		if (!ptxa_body_refer(body, body->lexer.token.slice, function->target_count, PTX_REFERENCE_TABLE))
 			return false;
@@ -367,7 +370,8 @@ static bool read_all(struct ptxa_body *body)
 
 bool ptxa_body_read(struct ptxa_program *program, uint32_t function)
 {
-	struct ptxa_body body = {.program = program, .function = &program->functions[function], .names = ptxa_names_create()};
+	struct ptxa_body body = {
+		.program = program, .function = &program->functions[function], .names = ptxa_names_create()};
 	bool good = body.names ? read_all(&body) : ptxa_no_memory(program);
 
 	ptxa_names_destroy(body.names);

@@ -22,8 +22,8 @@ enum ptxa_token_kind {
 	PTX_TOKEN_DOT,    /* '.' and a word: a directive or a modifier; the slice is without the dot */
 	PTX_TOKEN_NUMBER, /* integer, or the bits of a float */
 	PTX_TOKEN_STRING,
-	PTX_TOKEN_MARK,   /* one character */
-	PTX_TOKEN_BAD,    /* no PTX: an open comment or string, a character out of place */
+	PTX_TOKEN_MARK, /* one character */
+	PTX_TOKEN_BAD,  /* no PTX: an open comment or string, a character out of place */
 };
 
 struct ptxa_token {

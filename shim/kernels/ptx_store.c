@@ -165,8 +165,9 @@ void ptxa_note_descriptor(struct ptxa_step *step, struct ptxa_value address, con
 		if (element < ptxa_element_variable(program, 0))
 			continue;
 		for (int parity = 0; parity < 2; parity++) {
-			const struct ptxa_set *held =
-				elements(step, program->variables[(element - ptxa_element_variable(program, 0)) / 2].stored[parity]);
+			const struct ptxa_set *held = elements(
+				step,
+				program->variables[(element - ptxa_element_variable(program, 0)) / 2].stored[parity]);
 
 			for (uint32_t j = 0; j < held->count && held->elements[j] < 2 * program->words; j++)
 				use(step, held->elements[j] / 4, SLOT_STORE);
