@@ -22,7 +22,7 @@ static uint32_t slot_of(size_t word, unsigned bit)
 struct findings {
 	uint32_t plain, plain_wide; /* slots that are bases as they stand; those inside parameters of 8 bytes or more */
 	uint32_t slot, slot_wide;   /* one of each */
-	bool stray;                 /* each half has a 32-bit parameter that the other has not: perhaps an address in two of them */
+	bool stray;                 /* the halves have 32-bit parameters, and not the same ones: perhaps an address in two of them */
 };
 
 /* Is there a word among the bits that lies outside all parameters of 8 bytes and more? */
@@ -37,13 +37,14 @@ static bool has_narrow(const struct taint *t, size_t word, uint64_t bits)
 static struct findings find_slots(const struct taint *t, struct taint_pair address)
 {
 	struct findings found = {0};
-	bool stray_low = false, stray_high = false;
+	bool stray_low = false, stray_high = false, differ = false;
 	const uint64_t *low = sets_bits(&t->sets, address.low), *high = sets_bits(&t->sets, address.high);
 	for (size_t i = 0; i < t->sets.half; i++) {
 		uint64_t plain = slots_in(i, low[i], high[i]);
 		uint64_t others = ~(plain | plain << 1);
-		stray_low |= has_narrow(t, i, low[i] & ~high[i] & others);
-		stray_high |= has_narrow(t, i, high[i] & ~low[i] & others);
+		stray_low |= has_narrow(t, i, low[i] & others);
+		stray_high |= has_narrow(t, i, high[i] & others);
+		differ |= has_narrow(t, i, (low[i] ^ high[i]) & others);
 		for (; plain; plain &= plain - 1) {
 			uint32_t slot = slot_of(i, (unsigned)__builtin_ctzll(plain));
 			found.plain++;
@@ -52,7 +53,7 @@ static struct findings find_slots(const struct taint *t, struct taint_pair addre
 				found.plain_wide++, found.slot_wide = slot;
 		}
 	}
-	found.stray = stray_low && stray_high;
+	found.stray = stray_low && stray_high && differ;
 	return found;
 }
 
