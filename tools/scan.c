@@ -65,7 +65,8 @@ static void put_slots(const char *title, const struct kernel_paths *paths, enum 
 		if (paths->slots[i].use != use)
 			continue;
 		/* Runs of equals are put together: structures and arrays have many. */
-		while (last < paths->slot_count && paths->slots[last].use == use && paths->slots[last].only_base == paths->slots[i].only_base)
+		while (last < paths->slot_count && paths->slots[last].use == use &&
+		       paths->slots[last].only_base == paths->slots[i].only_base)
 			last++;
 		printf("%s%s%zu", *comma == ' ' ? title : "", comma, i);
 		if (last > i + 1)
@@ -85,8 +86,8 @@ static void put_text(const struct scan_kernel *kernel)
 	put_name(kernel->name);
 	printf(" [%s%s%u]:", kernel->ptx ? "ptx " : "", "sm_", kernel->sm);
 	if (paths->reason != PATHS_CLEAR) {
-		printf(kernel->ptx ? " indirect (%s, line %" PRIu32 ")" : " indirect (%s, offset 0x%" PRIx32 ")", paths_reason_text(paths->reason),
-		       paths->reason_offset);
+		printf(kernel->ptx ? " indirect (%s, line %" PRIu32 ")" : " indirect (%s, offset 0x%" PRIx32 ")",
+		       paths_reason_text(paths->reason), paths->reason_offset);
 	} else if (!stores) {
 		fputs(" clean", stdout);
 	}
@@ -130,11 +131,13 @@ static void put_json(const char *file, const struct scan_kernel *kernel)
 	}
 	fputs(",\"slots\":[", stdout);
 	for (size_t i = 0; i < paths->slot_count; i++)
-		printf("%s{\"offset\":%zu,\"use\":\"%s\",\"only_base\":%s,\"compared\":%s}", i ? "," : "", 8 * i, uses[paths->slots[i].use],
-		       paths->slots[i].only_base ? "true" : "false", paths->slots[i].compared ? "true" : "false");
+		printf("%s{\"offset\":%zu,\"use\":\"%s\",\"only_base\":%s,\"compared\":%s}", i ? "," : "", 8 * i,
+		       uses[paths->slots[i].use], paths->slots[i].only_base ? "true" : "false",
+		       paths->slots[i].compared ? "true" : "false");
 	printf("],\"store_count\":%zu,\"stores\":[", paths->store_count);
 	for (size_t i = 0; i < kept; i++) {
-		printf("%s{\"at\":%" PRIu32 ",\"op\":\"%s\",\"base\":", i ? "," : "", paths->stores[i].offset, paths->stores[i].kind);
+		printf("%s{\"at\":%" PRIu32 ",\"op\":\"%s\",\"base\":", i ? "," : "", paths->stores[i].offset,
+		       paths->stores[i].kind);
 		if (paths->stores[i].base == UINT32_MAX)
 			fputs("null}", stdout);
 		else
@@ -257,6 +260,7 @@ int scan_command(int argc, char **argv)
 		}
 	}
 	if (optind + 1 != argc)
-		return tool_usage("scan", optind == argc ? "no file: cuconst scan FILE" : "more than one file: cuconst scan FILE");
+		return tool_usage("scan", optind == argc ? "no file: cuconst scan FILE"
+		                                         : "more than one file: cuconst scan FILE");
 	return scan_file(argv[optind], &filter, json);
 }

@@ -93,7 +93,8 @@ static int scan_cubin(struct image *image)
 	for (uint32_t i = 0; i < elf.symbol_count && answer == 0; i++) {
 		struct elf_symbol symbol;
 
-		if (elf_symbol(&elf, i, &symbol) == 0 && symbol.type == ELF_SYMBOL_FUNCTION && symbol.entry && symbol.section)
+		if (elf_symbol_at(&elf, i, &symbol) == 0 && symbol.type == ELF_SYMBOL_FUNCTION && symbol.entry &&
+		    symbol.section)
 			answer = add_kernel(image, symbol.name, strlen(symbol.name));
 	}
 	return answer;

@@ -45,7 +45,7 @@ static const char *text_at(const char *table, size_t bytes, uint64_t offset)
 	return table + offset;
 }
 
-int elf_section(const struct elf *elf, uint32_t index, struct elf_section *ret_section)
+int elf_section_at(const struct elf *elf, uint32_t index, struct elf_section *ret_section)
 {
 	if (index >= elf->section_count)
 		return -EINVAL;
@@ -69,11 +69,11 @@ static int read_symbols(struct elf *elf)
 {
 	for (uint32_t i = 1; i < elf->section_count; i++) {
 		struct elf_section section, names;
-		int err = elf_section(elf, i, &section);
+		int err = elf_section_at(elf, i, &section);
 		if (err)
 			return err;
 		if (section.type == TYPE_SYMTAB && !elf->symbols) {
-			err = elf_section(elf, section.link, &names);
+			err = elf_section_at(elf, section.link, &names);
 			if (err || !names.data)
 				return -EINVAL;
 			elf->symbols = section.data;
@@ -111,7 +111,7 @@ int elf_open(const void *image, size_t bytes, struct elf *ret_elf)
 		names = elf_u32(first + 40);
 	struct elf_section section;
 	if (!inside(&elf, elf.sections_at, (uint64_t)elf.section_count * elf.section_bytes) ||
-	    elf_section(&elf, names, &section) || !section.data)
+	    elf_section_at(&elf, names, &section) || !section.data)
 		return -EINVAL;
 	elf.names = (const char *)section.data;
 	elf.names_bytes = section.bytes;
@@ -122,7 +122,7 @@ int elf_open(const void *image, size_t bytes, struct elf *ret_elf)
 	return 0;
 }
 
-int elf_symbol(const struct elf *elf, uint32_t index, struct elf_symbol *ret_symbol)
+int elf_symbol_at(const struct elf *elf, uint32_t index, struct elf_symbol *ret_symbol)
 {
 	if (index >= elf->symbol_count)
 		return -EINVAL;
@@ -146,7 +146,7 @@ int elf_section_named(const struct elf *elf, const char *prefix, const char *nam
 	size_t prefix_length = strlen(prefix);
 	for (uint32_t i = 1; i < elf->section_count; i++) {
 		struct elf_section section;
-		if (elf_section(elf, i, &section))
+		if (elf_section_at(elf, i, &section))
 			return -EINVAL;
 		if (!strncmp(section.name, prefix, prefix_length) && !strcmp(section.name + prefix_length, name)) {
 			*ret_section = section;
@@ -160,7 +160,7 @@ int elf_function(const struct elf *elf, const char *name, struct elf_symbol *ret
 {
 	for (uint32_t i = 0; i < elf->symbol_count; i++) {
 		struct elf_symbol symbol;
-		if (elf_symbol(elf, i, &symbol))
+		if (elf_symbol_at(elf, i, &symbol))
 			return -EINVAL;
 		if (symbol.type == ELF_SYMBOL_FUNCTION && symbol.section && !strcmp(symbol.name, name)) {
 			*ret_symbol = symbol;
@@ -175,7 +175,7 @@ int elf_relocations(const struct elf *elf, uint32_t section,
 {
 	for (uint32_t i = 1; i < elf->section_count; i++) {
 		struct elf_section list;
-		if (elf_section(elf, i, &list))
+		if (elf_section_at(elf, i, &list))
 			return -EINVAL;
 		if ((list.type != TYPE_REL && list.type != TYPE_RELA) || list.info != section)
 			continue;

@@ -55,8 +55,8 @@ uint64_t elf_u64(const uint8_t *at);
 int elf_open(const void *image, size_t bytes, struct elf *ret_elf);
 
 /* 0, or -EINVAL where the index or what it says lies outside the image. */
-int elf_section(const struct elf *elf, uint32_t index, struct elf_section *ret_section);
-int elf_symbol(const struct elf *elf, uint32_t index, struct elf_symbol *ret_symbol);
+int elf_section_at(const struct elf *elf, uint32_t index, struct elf_section *ret_section);
+int elf_symbol_at(const struct elf *elf, uint32_t index, struct elf_symbol *ret_symbol);
 
 /* The section of that name: `prefix` and `name` joined. 0, -ENOENT, -EINVAL. */
 int elf_section_named(const struct elf *elf, const char *prefix, const char *name, struct elf_section *ret_section);

@@ -117,7 +117,7 @@ static int each_local(const struct program *program, uint32_t insn, int (*each)(
 	const struct program_part *part = part_of(program, insn);
 	for (uint32_t i = 0; i < program->elf->symbol_count; i++) {
 		struct elf_symbol symbol;
-		if (elf_symbol(program->elf, i, &symbol) || symbol.type != ELF_SYMBOL_FUNCTION || symbol.section != part->section ||
+		if (elf_symbol_at(program->elf, i, &symbol) || symbol.type != ELF_SYMBOL_FUNCTION || symbol.section != part->section ||
 		    !symbol.value || symbol.value % SASS_BYTES || symbol.value / SASS_BYTES >= part->count)
 			continue;
 		int err = each(ctx, part->first + (uint32_t)(symbol.value / SASS_BYTES));

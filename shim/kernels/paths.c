@@ -54,6 +54,10 @@ int paths_of_cubin(const void *image, size_t bytes, const char *kernel, struct k
 	if (!err && paths.reason == PATHS_CLEAR)
 		err = taint_run(&program, &paths);
 	program_free(&program);
+	/* Results are kept for as long as the kernel is loaded. */
+	size_t kept = paths.store_count < PATHS_STORES ? paths.store_count : PATHS_STORES;
+	struct store_site *stores = err ? NULL : realloc(paths.stores, (kept + 1) * sizeof *stores);
+	paths.stores = stores ? stores : paths.stores;
 	if (err) {
 		kernel_paths_free(&paths);
 		return err;

@@ -89,7 +89,7 @@ static uint32_t function_at(struct gathering *gathering, const struct elf_symbol
 {
 	struct program *program = gathering->program;
 	struct elf_section section;
-	if (elf_section(program->elf, symbol->section, &section) || !section.data || symbol->value % SASS_BYTES ||
+	if (elf_section_at(program->elf, symbol->section, &section) || !section.data || symbol->value % SASS_BYTES ||
 	    symbol->value >= section.bytes / SASS_BYTES * SASS_BYTES)
 		return PROGRAM_NONE;
 	for (size_t i = 0; i < program->part_count; i++)
@@ -160,7 +160,7 @@ static int text_relocation(void *ctx, const struct elf_relocation *relocation)
 	struct program *program = gathering->program;
 	struct elf_symbol symbol;
 	uint32_t at = (uint32_t)(relocation->offset / SASS_BYTES);
-	if (relocation->offset / SASS_BYTES >= gathering->part->count || elf_symbol(program->elf, relocation->symbol, &symbol)) {
+	if (relocation->offset / SASS_BYTES >= gathering->part->count || elf_symbol_at(program->elf, relocation->symbol, &symbol)) {
 		gathering->reason = PATHS_DAMAGED;
 		return -EINVAL;
 	}
@@ -198,7 +198,7 @@ static int bank4_relocation(void *ctx, const struct elf_relocation *relocation)
 	struct gathering *gathering = ctx;
 	struct program *program = gathering->program;
 	struct elf_symbol symbol;
-	if (elf_symbol(program->elf, relocation->symbol, &symbol))
+	if (elf_symbol_at(program->elf, relocation->symbol, &symbol))
 		return gathering->reason = PATHS_DAMAGED, -EINVAL;
 	bool used = false;
 	for (uint32_t i = 0; i < program->count && !used; i++) {
@@ -221,7 +221,7 @@ static int bank2_relocation(void *ctx, const struct elf_relocation *relocation)
 {
 	struct gathering *gathering = ctx;
 	struct elf_symbol symbol;
-	if (elf_symbol(gathering->program->elf, relocation->symbol, &symbol))
+	if (elf_symbol_at(gathering->program->elf, relocation->symbol, &symbol))
 		return gathering->reason = PATHS_DAMAGED, -EINVAL;
 	bool known = false;
 	int err = symbol.type == ELF_SYMBOL_FUNCTION ? taken_function(gathering, &symbol, &known) : 0;
@@ -247,7 +247,7 @@ static void gather_part(struct gathering *gathering, size_t index)
 	struct elf_section text, info;
 	gathering->part = &part;
 	elf_relocations(elf, part.section, text_relocation, gathering);
-	if (gathering->error || gathering->reason || elf_section(elf, part.section, &text))
+	if (gathering->error || gathering->reason || elf_section_at(elf, part.section, &text))
 		return;
 	const char *name = strncmp(text.name, ".text.", 6) ? "" : text.name + 6;
 	if (!elf_section_named(elf, ".nv.info.", name, &info) && elf_nvinfo(&info, branch_info, gathering) && !gathering->error)

@@ -24,6 +24,8 @@ static bool add_name(struct ptxa_body *body, struct ptxa_name name)
 {
 	bool twice;
 
+	if (ptxa_names_count(body->names) >= PTX_NAMES_MAX)
+		return ptxa_stop(body->program, PATHS_LIMIT, body->lexer.token.line);
 	name.scope = body->scope;
 	if (ptxa_names_add(body->names, &name, &twice))
 		return true;
@@ -35,7 +37,7 @@ static uint32_t new_register(struct ptxa_body *body, const struct ptxa_type *typ
 	struct ptxa_function *function = body->function;
 
 	if (!ptxa_room(body->program, &function->registers, &function->register_room, function->register_count,
-	              sizeof(*function->registers)))
+	               sizeof(*function->registers)))
 		return PTX_NONE;
 	function->registers[function->register_count] = (struct ptxa_register){.is_float = type->is_float};
 	return function->register_count++;
@@ -64,6 +66,8 @@ struct ptxa_name *ptxa_body_numbered(struct ptxa_body *body, struct ptxa_slice s
 		name = ptxa_body_find(body, stem, body->scope);
 		if (!name || name->meaning != PTX_NAME_REGISTERS || value >= name->count)
 			continue;
+		if (ptxa_names_count(body->names) >= PTX_NAMES_MAX)
+			return ptxa_stop(body->program, PATHS_LIMIT, body->lexer.token.line), NULL;
 		one.scope = name->scope;
 		type.is_float = name->id;
 		one.id = new_register(body, &type);
@@ -76,8 +80,8 @@ struct ptxa_name *ptxa_body_numbered(struct ptxa_body *body, struct ptxa_slice s
 	return NULL;
 }
 
-static bool declare(struct ptxa_body *body, const struct ptxa_declaration *declaration, bool is_register, enum ptxa_space space,
-                    uint32_t *ret_id)
+static bool declare(struct ptxa_body *body, const struct ptxa_declaration *declaration, bool is_register,
+                    enum ptxa_space space, uint32_t *ret_id)
 {
 	struct ptxa_name name = {.slice = declaration->name, .meaning = PTX_NAME_VARIABLE};
 
@@ -89,7 +93,8 @@ static bool declare(struct ptxa_body *body, const struct ptxa_declaration *decla
 		return add_name(body, name);
 	}
 	name.meaning = is_register ? PTX_NAME_REGISTER : PTX_NAME_VARIABLE;
-	name.id = is_register ? new_register(body, &declaration->type) : ptxa_variable_new(body->program, space, declaration);
+	name.id = is_register ? new_register(body, &declaration->type)
+	                      : ptxa_variable_new(body->program, space, declaration);
 	*ret_id = is_register ? name.id | PTX_IS_REGISTER : name.id;
 	return name.id != PTX_NONE && add_name(body, name);
 }
@@ -108,7 +113,8 @@ static bool read_declaration(struct ptxa_body *body, bool is_register, enum ptxa
 	do {
 		struct ptxa_declaration one = declaration;
 
-		if (!ptxa_declaration_name(body->program, &body->lexer, &one) || !declare(body, &one, is_register, space, &id))
+		if (!ptxa_declaration_name(body->program, &body->lexer, &one) ||
+		    !declare(body, &one, is_register, space, &id))
 			return false;
 	} while (ptxa_lex_take(&body->lexer, ','));
 	if (ptxa_lex_is(&body->lexer, '='))
@@ -186,7 +192,10 @@ static bool read_targets(struct ptxa_body *body, struct ptxa_slice label)
 	do {
 		if (body->lexer.token.kind != PTX_TOKEN_WORD)
 			return damaged(body);
-		if (!ptxa_room(body->program, &function->targets, &function->target_room, function->target_count, sizeof(*function->targets)))
+		if (function->target_count >= PTX_TARGETS_MAX)
+			return ptxa_stop(body->program, PATHS_LIMIT, body->lexer.token.line);
+		if (!ptxa_room(body->program, &function->targets, &function->target_room, function->target_count,
+		               sizeof(*function->targets)))
 			return false;
 		if (!ptxa_body_refer(body, body->lexer.token.slice, function->target_count, PTX_REFERENCE_TABLE))
 			return false;
@@ -310,7 +319,7 @@ static bool name_words(struct ptxa_body *body)
 		uint32_t start = variable->stored[0];
 
 		variable->stored[0] = 0;
-		if (variable->cells == PTX_NONE)
+		if (variable->bytes && variable->cells == PTX_NONE)
 			return ptxa_stop(program, PATHS_LIMIT, 0);
 		/* Narrow parameters share a word; a word that two share has both. */
 		for (uint32_t byte = 0; byte < variable->bytes; byte++) {
@@ -331,6 +340,9 @@ static bool read_all(struct ptxa_body *body)
 
 	/* Scope 0 is the module's, 1 the function's with its parameters; the braces of the body open 2. */
 	if (!ptxa_room(body->program, &body->scopes, &body->scope_room, 0, sizeof(*body->scopes)))
+		return false;
+	/* Never NULL: instructions without operands point there too. */
+	if (!ptxa_room(body->program, &function->operands, &function->operand_room, 0, sizeof(*function->operands)))
 		return false;
 	body->scopes[0] = 0;
 	body->scope_count = 1;
@@ -358,7 +370,8 @@ static bool read_all(struct ptxa_body *body)
 
 bool ptxa_body_read(struct ptxa_program *program, uint32_t function)
 {
-	struct ptxa_body body = {.program = program, .function = &program->functions[function], .names = ptxa_names_create()};
+	struct ptxa_body body = {
+		.program = program, .function = &program->functions[function], .names = ptxa_names_create()};
 	bool good = body.names ? read_all(&body) : ptxa_no_memory(program);
 
 	ptxa_names_destroy(body.names);

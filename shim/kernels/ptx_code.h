@@ -8,8 +8,12 @@
 #include "shim/kernels/ptx_lex.h"
 #include "shim/kernels/ptx_set.h"
 
-#define PTX_TEXT_MAX (64u << 20)
-#define PTX_INSTRUCTIONS_MAX (1u << 20)
+/* Past these a kernel is unclear; memory stays below a hundred megabytes. */
+#define PTX_TEXT_MAX (32u << 20)
+#define PTX_INSTRUCTIONS_MAX (1u << 19)
+#define PTX_OPERANDS_MAX (1u << 21)
+#define PTX_NAMES_MAX (1u << 19)
+#define PTX_TARGETS_MAX (1u << 16)
 #define PTX_VARIABLES_MAX (1u << 16)
 #define PTX_FUNCTIONS_MAX (1u << 16)
 #define PTX_SCOPES_DEEP 64
@@ -29,12 +33,12 @@ enum ptxa_space {
 enum ptxa_class {
 	PTX_NOTHING, /* no result, no memory that matters */
 	PTX_CLEAR_RESULT,
-	PTX_COPY,     /* mov: vectors split and join */
-	PTX_ADDRESS,  /* cvta */
-	PTX_PASS,     /* the first source's value, by another lane or block */
-	PTX_UNION,    /* an integer operation that an address may go through */
-	PTX_MIX,      /* one that moves bits between the halves */
-	PTX_PRODUCT,  /* one that no plain address goes through */
+	PTX_COPY,    /* mov: vectors split and join */
+	PTX_ADDRESS, /* cvta */
+	PTX_PASS,    /* the first source's value, by another lane or block */
+	PTX_UNION,   /* an integer operation that an address may go through */
+	PTX_MIX,     /* one that moves bits between the halves */
+	PTX_PRODUCT, /* one that no plain address goes through */
 	PTX_ADD,
 	PTX_SUBTRACT,
 	PTX_MULTIPLY,
@@ -44,16 +48,16 @@ enum ptxa_class {
 	PTX_SHIFT_RIGHT,
 	PTX_INSERT,
 	PTX_CONVERT,
-	PTX_COMPARE,  /* result is a predicate or a mask */
-	PTX_EXTREME,  /* min, max: compares and chooses */
+	PTX_COMPARE, /* result is a predicate or a mask */
+	PTX_EXTREME, /* min, max: compares and chooses */
 	PTX_LOAD,
-	PTX_FETCH,    /* textures, surfaces, tensor memory: the result is from memory */
-	PTX_GATHER,   /* the result is from shared memory */
+	PTX_FETCH,  /* textures, surfaces, tensor memory: the result is from memory */
+	PTX_GATHER, /* the result is from shared memory */
 	PTX_STORE,
 	PTX_STORE_SHARED, /* only ever to shared memory */
 	PTX_ATOMIC,
 	PTX_REDUCE,
-	PTX_COPY_BULK, /* destination space is the first one named */
+	PTX_COPY_BULK,  /* destination space is the first one named */
 	PTX_DESCRIPTOR, /* a store through a tensor map or a surface */
 	PTX_ALLOCATE,
 	PTX_BRANCH,
@@ -78,10 +82,10 @@ enum ptxa_operand_kind {
 
 struct ptxa_operand {
 	uint8_t kind;
-	bool memory;     /* in brackets */
-	uint32_t id;     /* register, variable, or the first of a vector in the function's operands */
-	uint32_t count;  /* of a vector */
-	int64_t offset;  /* of an address; the value of a number */
+	bool memory;    /* in brackets */
+	uint32_t id;    /* register, variable, or the first of a vector in the function's operands */
+	uint32_t count; /* of a vector */
+	int64_t offset; /* of an address; the value of a number */
 };
 
 enum {
@@ -105,9 +109,9 @@ struct ptxa_instruction {
 	uint8_t space, second_space; /* enum ptxa_space, as named */
 	bool has_space, has_second;
 	struct ptxa_type type, second_type; /* as named */
-	uint32_t first, count; /* operands */
+	uint32_t first, count;              /* operands */
 	uint32_t target; /* PTX_BRANCH: instruction; PTX_CALL: function, or PTX_NONE; PTX_BRANCH_TABLE: first of `extra` targets */
-	uint32_t extra;  /* PTX_CALL: how many operands are results; PTX_BRANCH_TABLE: how many targets */
+	uint32_t extra; /* PTX_CALL: how many operands are results; PTX_BRANCH_TABLE: how many targets */
 };
 
 struct ptxa_register {
@@ -125,17 +129,17 @@ struct ptxa_block {
 struct ptxa_variable {
 	uint8_t space;
 	uint32_t bytes, align;
-	uint32_t cells;      /* first of its words, PTX_NONE: not followed word by word */
-	uint32_t stored[2];  /* all that was stored, by the parity of its word */
+	uint32_t cells;       /* first of its words, PTX_NONE: not followed word by word */
+	uint32_t stored[2];   /* all that was stored, by the parity of its word */
 	uint32_t anywhere[2]; /* what was stored at an offset that is not known */
 };
 
 struct ptxa_function {
 	struct ptxa_slice name;
-	struct ptxa_lexer head;    /* behind the name */
-	struct ptxa_lexer results_head; /* at the results' parenthesis */
+	struct ptxa_lexer head;                                      /* behind the name */
+	struct ptxa_lexer results_head;                              /* at the results' parenthesis */
 	bool is_entry, has_body, has_results, wanted, reached, live; /* live: some way leads to it */
-	uint32_t *arguments, *results; /* variables, or registers with PTX_IS_REGISTER */
+	uint32_t *arguments, *results;                               /* variables, or registers with PTX_IS_REGISTER */
 	uint32_t argument_count, result_count;
 	struct ptxa_instruction *code;
 	uint32_t code_count, code_room;
@@ -242,10 +246,18 @@ struct ptxa_declaration {
 bool ptxa_declaration_type(struct ptxa_program *program, struct ptxa_lexer *lexer, struct ptxa_declaration *declaration);
 bool ptxa_declaration_name(struct ptxa_program *program, struct ptxa_lexer *lexer, struct ptxa_declaration *declaration);
 bool ptxa_space_named(struct ptxa_slice name, enum ptxa_space *ret_space);
-uint32_t ptxa_variable_new(struct ptxa_program *program, enum ptxa_space space, const struct ptxa_declaration *declaration);
+uint32_t ptxa_variable_new(struct ptxa_program *program, enum ptxa_space space,
+                           const struct ptxa_declaration *declaration);
 
 /* ptx_names.c: names of one function's body, or of the module, by scope. Scope 0 is the module's. */
-enum ptxa_meaning { PTX_NAME_VARIABLE, PTX_NAME_REGISTER, PTX_NAME_REGISTERS, PTX_NAME_LABEL, PTX_NAME_FUNCTION, PTX_NAME_TARGETS };
+enum ptxa_meaning {
+	PTX_NAME_VARIABLE,
+	PTX_NAME_REGISTER,
+	PTX_NAME_REGISTERS,
+	PTX_NAME_LABEL,
+	PTX_NAME_FUNCTION,
+	PTX_NAME_TARGETS
+};
 struct ptxa_name {
 	struct ptxa_slice slice;
 	uint32_t scope;
@@ -256,6 +268,7 @@ struct ptxa_names *ptxa_names_create(void);
 void ptxa_names_destroy(struct ptxa_names *names);
 /* False when there is no memory, or (with *ret_twice) when the scope has the name already. */
 bool ptxa_names_add(struct ptxa_names *names, const struct ptxa_name *name, bool *ret_twice);
+uint32_t ptxa_names_count(const struct ptxa_names *names);
 struct ptxa_name *ptxa_names_find(struct ptxa_names *names, struct ptxa_slice slice, uint32_t scope);
 
 /* ptx_body.c: reads a function's parameters and body. False when stopped. */

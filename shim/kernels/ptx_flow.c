@@ -70,7 +70,8 @@ static bool make_states(struct ptxa_program *program, struct ptxa_function *func
 		if (function->results[i] & PTX_IS_REGISTER)
 			function->registers[function->results[i] & ~PTX_IS_REGISTER].definitions = 0;
 	for (uint32_t i = 0; i < function->register_count; i++)
-		function->registers[i].state = function->registers[i].definitions > 1 ? function->state_count++ : PTX_NONE;
+		function->registers[i].state = function->registers[i].definitions > 1 ? function->state_count++
+		                                                                      : PTX_NONE;
 	size = (uint64_t)function->state_count * (function->block_count + 1);
 	if (size > STATE_VALUES_MAX) {
 		for (uint32_t i = 0; i < function->register_count; i++)
@@ -148,7 +149,8 @@ static void follow(struct ptxa_step *step, uint32_t number)
 
 	/* The place behind the last block's state is the working copy. */
 	step->current = &function->states[(uint64_t)function->block_count * function->state_count];
-	memcpy(step->current, &function->states[(uint64_t)number * function->state_count], function->state_count * sizeof(*step->current));
+	memcpy(step->current, &function->states[(uint64_t)number * function->state_count],
+	       function->state_count * sizeof(*step->current));
 	for (uint32_t i = block->first; i < block->end && !step->program->stop; i++) {
 		step->instruction = &function->code[i];
 		step->operands = &function->operands[step->instruction->first];
@@ -190,7 +192,8 @@ bool ptxa_flow(struct ptxa_program *program)
 	for (uint32_t i = 0; i < program->function_count; i++) {
 		struct ptxa_function *function = &program->functions[i];
 
-		if ((i == program->entry || function->wanted) && !(make_blocks(program, function) && make_states(program, function)))
+		if ((i == program->entry || function->wanted) &&
+		    !(make_blocks(program, function) && make_states(program, function)))
 			return false;
 	}
 	program->functions[program->entry].live = true;

@@ -167,6 +167,34 @@ void ptxa_lex_next_line(struct ptxa_lexer *lexer)
 	ptxa_lex_next(lexer);
 }
 
+bool ptxa_lex_skip_body(struct ptxa_lexer *lexer)
+{
+	uint32_t depth = 1;
+
+	while (lexer->at < lexer->end) {
+		char c = *lexer->at;
+
+		if (c == '/' || c == '"') {
+			/* Comments and strings may hold braces. */
+			ptxa_lex_next(lexer);
+			if (lexer->token.kind == PTX_TOKEN_BAD || lexer->token.kind == PTX_TOKEN_END)
+				return false;
+			depth += ptxa_lex_is(lexer, '{');
+			depth -= ptxa_lex_is(lexer, '}');
+		} else {
+			lexer->line += c == '\n';
+			depth += c == '{';
+			depth -= c == '}';
+			lexer->at++;
+		}
+		if (depth == 0) {
+			ptxa_lex_next(lexer);
+			return true;
+		}
+	}
+	return false;
+}
+
 bool ptxa_lex_take(struct ptxa_lexer *lexer, char mark)
 {
 	if (!ptxa_lex_is(lexer, mark))

@@ -22,8 +22,8 @@ enum ptxa_token_kind {
 	PTX_TOKEN_DOT,    /* '.' and a word: a directive or a modifier; the slice is without the dot */
 	PTX_TOKEN_NUMBER, /* integer, or the bits of a float */
 	PTX_TOKEN_STRING,
-	PTX_TOKEN_MARK,   /* one character */
-	PTX_TOKEN_BAD,    /* no PTX: an open comment or string, a character out of place */
+	PTX_TOKEN_MARK, /* one character */
+	PTX_TOKEN_BAD,  /* no PTX: an open comment or string, a character out of place */
 };
 
 struct ptxa_token {
@@ -46,6 +46,9 @@ void ptxa_lex_start(struct ptxa_lexer *lexer, const char *text, size_t bytes);
 void ptxa_lex_next(struct ptxa_lexer *lexer);
 /* Drops the rest of the current token's line: .loc and .file have no other end. */
 void ptxa_lex_next_line(struct ptxa_lexer *lexer);
+
+/* From an opening brace to behind its partner, without making tokens of what lies between. False when there is no partner. */
+bool ptxa_lex_skip_body(struct ptxa_lexer *lexer);
 
 static inline bool ptxa_lex_is(const struct ptxa_lexer *lexer, char mark)
 {

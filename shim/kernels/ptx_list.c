@@ -15,13 +15,17 @@ static unsigned target(const char *text, size_t bytes)
 	while (lexer.token.kind != PTX_TOKEN_END && lexer.token.kind != PTX_TOKEN_BAD && !ptxa_lex_dot(&lexer, "target"))
 		ptxa_lex_next(&lexer);
 	ptxa_lex_next(&lexer);
-	if (lexer.token.kind == PTX_TOKEN_WORD && lexer.token.slice.length > 3 && memcmp(lexer.token.slice.text, "sm_", 3) == 0)
-		for (uint32_t i = 3; i < lexer.token.slice.length && i < 7 && lexer.token.slice.text[i] >= '0' && lexer.token.slice.text[i] <= '9'; i++)
+	if (lexer.token.kind == PTX_TOKEN_WORD && lexer.token.slice.length > 3 &&
+	    memcmp(lexer.token.slice.text, "sm_", 3) == 0)
+		for (uint32_t i = 3; i < lexer.token.slice.length && i < 7 && lexer.token.slice.text[i] >= '0' &&
+		                     lexer.token.slice.text[i] <= '9';
+		     i++)
 			sm = 10 * sm + (unsigned)(lexer.token.slice.text[i] - '0');
 	return sm;
 }
 
-int ptx_kernels(const char *text, size_t bytes, int (*each)(void *ctx, const char *name, size_t length), void *ctx, unsigned *ret_sm)
+int ptx_kernels(const char *text, size_t bytes, int (*each)(void *ctx, const char *name, size_t length), void *ctx,
+                unsigned *ret_sm)
 {
 	struct ptxa_program program = {.text = text, .bytes = bytes};
 	struct ptxa_lexer lexer;
@@ -39,7 +43,9 @@ int ptx_kernels(const char *text, size_t bytes, int (*each)(void *ctx, const cha
 		answer = program.error ? program.error : -EINVAL;
 	for (uint32_t i = 0; i < program.function_count && (answer == 0 || answer == -EINVAL); i++) {
 		const struct ptxa_function *function = &program.functions[i];
-		int told = function->is_entry && function->has_body ? each(ctx, function->name.text, function->name.length) : 0;
+		int told = function->is_entry && function->has_body
+		                   ? each(ctx, function->name.text, function->name.length)
+		                   : 0;
 
 		answer = told ? told : answer;
 	}

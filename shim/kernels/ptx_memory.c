@@ -53,7 +53,8 @@ struct ptxa_value ptxa_variable_load(struct ptxa_step *step, uint32_t number, bo
 
 		if (offset / 4 & 1)
 			anywhere = ptxa_plain(anywhere.high, anywhere.low);
-		value = ptxa_plain(ptxa_join(step, cell[0], anywhere.low), bytes >= 8 ? ptxa_join(step, cell[1], anywhere.high) : 0);
+		value = ptxa_plain(ptxa_join(step, cell[0], anywhere.low),
+		                   bytes >= 8 ? ptxa_join(step, cell[1], anywhere.high) : 0);
 		for (uint32_t word = 2; word < bytes / 4; word++)
 			value.low = ptxa_join(step, value.low, ptxa_join(step, cell[word], whole(step, anywhere)));
 		if (bytes > 8)
@@ -67,7 +68,8 @@ struct ptxa_value ptxa_variable_load(struct ptxa_step *step, uint32_t number, bo
 	return ptxa_plain(ptxa_join(step, value.low, more.low), ptxa_join(step, value.high, more.high));
 }
 
-void ptxa_variable_store(struct ptxa_step *step, uint32_t number, bool exact, uint32_t offset, uint32_t bytes, struct ptxa_value value)
+void ptxa_variable_store(struct ptxa_step *step, uint32_t number, bool exact, uint32_t offset, uint32_t bytes,
+                         struct ptxa_value value)
 {
 	struct ptxa_program *program = step->program;
 	struct ptxa_variable *variable = &program->variables[number];
@@ -134,7 +136,8 @@ static bool may_be_global(const struct ptxa_step *step, struct ptxa_value addres
 }
 
 /* What lies behind an address, `offset` bytes on. */
-static struct ptxa_value load(struct ptxa_step *step, struct ptxa_value address, enum ptxa_space space, uint32_t offset, uint32_t bytes)
+static struct ptxa_value load(struct ptxa_step *step, struct ptxa_value address, enum ptxa_space space, uint32_t offset,
+                              uint32_t bytes)
 {
 	struct ptxa_program *program = step->program;
 	uint32_t memory = ptxa_set_one(&program->sets, ptxa_element_memory(program));
@@ -167,8 +170,8 @@ static struct ptxa_value load(struct ptxa_step *step, struct ptxa_value address,
 	return value;
 }
 
-static void store(struct ptxa_step *step, struct ptxa_value address, enum ptxa_space space, uint32_t offset, uint32_t bytes,
-                  struct ptxa_value value)
+static void store(struct ptxa_step *step, struct ptxa_value address, enum ptxa_space space, uint32_t offset,
+                  uint32_t bytes, struct ptxa_value value)
 {
 	struct ptxa_program *program = step->program;
 	bool variables = false;
@@ -219,10 +222,12 @@ void ptxa_step_load(struct ptxa_step *step)
 		return;
 	}
 	for (uint32_t i = 0; i < to->count; i++)
-		ptxa_write(step, &step->function->operands[to->id + i], load(step, address, step->instruction->space, i * bytes, bytes));
+		ptxa_write(step, &step->function->operands[to->id + i],
+		           load(step, address, step->instruction->space, i * bytes, bytes));
 }
 
-static void store_operand(struct ptxa_step *step, struct ptxa_value address, enum ptxa_space space, const struct ptxa_operand *from)
+static void store_operand(struct ptxa_step *step, struct ptxa_value address, enum ptxa_space space,
+                          const struct ptxa_operand *from)
 {
 	uint32_t bytes = item_bytes(step);
 
@@ -238,7 +243,8 @@ void ptxa_step_store(struct ptxa_step *step)
 {
 	const struct ptxa_instruction *instruction = step->instruction;
 	struct ptxa_value address = ptxa_source(step, 0);
-	enum ptxa_space space = instruction->rule->class == PTX_STORE_SHARED ? PTX_SHARED : (enum ptxa_space)instruction->space;
+	enum ptxa_space space = instruction->rule->class == PTX_STORE_SHARED ? PTX_SHARED
+	                                                                     : (enum ptxa_space)instruction->space;
 
 	/* st.async that completes an mbarrier goes to shared memory of the cluster. */
 	if (instruction->flags & PTX_MBARRIER)
@@ -294,7 +300,8 @@ void ptxa_step_gather(struct ptxa_step *step)
 		ptxa_write_all(step, &step->operands[0], ptxa_plain(all, all));
 }
 
-static void pass(struct ptxa_step *step, const struct ptxa_operand *operand, uint32_t callee, uint32_t bytes, struct ptxa_function *function)
+static void pass(struct ptxa_step *step, const struct ptxa_operand *operand, uint32_t callee, uint32_t bytes,
+                 struct ptxa_function *function)
 {
 	struct ptxa_program *program = step->program;
 	struct ptxa_value value;
@@ -303,11 +310,13 @@ static void pass(struct ptxa_step *step, const struct ptxa_operand *operand, uin
 		uint32_t number = callee & ~PTX_IS_REGISTER;
 
 		/* Set before the callee starts: one value is enough where it is only read, else the entry block's state takes it. */
-		value = operand->kind == PTX_OPERAND_VARIABLE ? ptxa_variable_load(step, operand->id, true, 0, 8) : ptxa_read(step, operand);
+		value = operand->kind == PTX_OPERAND_VARIABLE ? ptxa_variable_load(step, operand->id, true, 0, 8)
+		                                              : ptxa_read(step, operand);
 		if (function->registers[number].state == PTX_NONE)
 			program->changed |= ptxa_value_join(program, &function->values[number], value);
 		else if (function->block_count)
-			program->changed |= ptxa_value_join(program, &function->states[function->registers[number].state], value);
+			program->changed |=
+				ptxa_value_join(program, &function->states[function->registers[number].state], value);
 		return;
 	}
 	if (operand->kind != PTX_OPERAND_VARIABLE) {
@@ -317,12 +326,14 @@ static void pass(struct ptxa_step *step, const struct ptxa_operand *operand, uin
 	for (uint32_t offset = 0; offset < bytes; offset += 4) {
 		uint32_t width = bytes - offset < 4 ? bytes - offset : 4;
 
-		ptxa_variable_store(step, callee, true, offset, width, ptxa_variable_load(step, operand->id, true, offset, width));
+		ptxa_variable_store(step, callee, true, offset, width,
+		                    ptxa_variable_load(step, operand->id, true, offset, width));
 	}
 }
 
 /* The way back: a variable of the callee, or the value of its register wherever it was assigned. */
-static void take(struct ptxa_step *step, const struct ptxa_operand *operand, uint32_t callee, const struct ptxa_function *function)
+static void take(struct ptxa_step *step, const struct ptxa_operand *operand, uint32_t callee,
+                 const struct ptxa_function *function)
 {
 	struct ptxa_program *program = step->program;
 	struct ptxa_value value = ptxa_plain(0, 0);
@@ -347,7 +358,8 @@ static void take(struct ptxa_step *step, const struct ptxa_operand *operand, uin
 	for (uint32_t offset = 0; offset < bytes; offset += 4) {
 		uint32_t width = bytes - offset < 4 ? bytes - offset : 4;
 
-		ptxa_variable_store(step, operand->id, true, offset, width, ptxa_variable_load(step, callee, true, offset, width));
+		ptxa_variable_store(step, operand->id, true, offset, width,
+		                    ptxa_variable_load(step, callee, true, offset, width));
 	}
 }
 
@@ -379,7 +391,8 @@ void ptxa_step_call(struct ptxa_step *step)
 {
 	const struct ptxa_instruction *instruction = step->instruction;
 	struct ptxa_program *program = step->program;
-	struct ptxa_function *function = instruction->target == PTX_NONE ? NULL : &program->functions[instruction->target];
+	struct ptxa_function *function = instruction->target == PTX_NONE ? NULL
+	                                                                 : &program->functions[instruction->target];
 	uint32_t arguments = instruction->count - instruction->extra;
 
 	if (!function || !function->has_body) {

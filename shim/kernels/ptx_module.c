@@ -9,23 +9,46 @@ static const struct {
 	const char *name;
 	struct ptxa_type type;
 } types[] = {
-	{"b8", {.bytes = 1}},    {"u8", {.bytes = 1}},   {"s8", {.is_signed = true, .bytes = 1}},
-	{"b16", {.bytes = 2}},   {"u16", {.bytes = 2}},  {"s16", {.is_signed = true, .bytes = 2}},
-	{"b32", {.bytes = 4}},   {"u32", {.bytes = 4}},  {"s32", {.is_signed = true, .bytes = 4}},
-	{"b64", {.bytes = 8}},   {"u64", {.bytes = 8}},  {"s64", {.is_signed = true, .bytes = 8}},
-	{"b128", {.bytes = 16}}, {"f16", {.is_float = true, .bytes = 2}}, {"f16x2", {.is_float = true, .bytes = 4}},
-	{"bf16", {.is_float = true, .bytes = 2}}, {"bf16x2", {.is_float = true, .bytes = 4}},
-	{"f32", {.is_float = true, .bytes = 4}}, {"f64", {.is_float = true, .bytes = 8}},
-	{"tf32", {.is_float = true, .bytes = 4}}, {"f32x2", {.is_float = true, .bytes = 8}},
-	{"e4m3", {.is_float = true, .bytes = 1}}, {"e5m2", {.is_float = true, .bytes = 1}},
-	{"e4m3x2", {.is_float = true, .bytes = 2}}, {"e5m2x2", {.is_float = true, .bytes = 2}},
-	{"e4m3x4", {.is_float = true, .bytes = 4}}, {"e5m2x4", {.is_float = true, .bytes = 4}},
-	{"e2m1x2", {.is_float = true, .bytes = 1}}, {"e2m1x4", {.is_float = true, .bytes = 2}},
-	{"e2m3x2", {.is_float = true, .bytes = 2}}, {"e3m2x2", {.is_float = true, .bytes = 2}},
-	{"e2m3x4", {.is_float = true, .bytes = 4}}, {"e3m2x4", {.is_float = true, .bytes = 4}},
-	{"ue8m0x2", {.is_float = true, .bytes = 2}}, {"u16x2", {.bytes = 4}}, {"s16x2", {.is_signed = true, .bytes = 4}},
+	{"b8", {.bytes = 1}},
+	{"u8", {.bytes = 1}},
+	{"s8", {.is_signed = true, .bytes = 1}},
+	{"b16", {.bytes = 2}},
+	{"u16", {.bytes = 2}},
+	{"s16", {.is_signed = true, .bytes = 2}},
+	{"b32", {.bytes = 4}},
+	{"u32", {.bytes = 4}},
+	{"s32", {.is_signed = true, .bytes = 4}},
+	{"b64", {.bytes = 8}},
+	{"u64", {.bytes = 8}},
+	{"s64", {.is_signed = true, .bytes = 8}},
+	{"b128", {.bytes = 16}},
+	{"f16", {.is_float = true, .bytes = 2}},
+	{"f16x2", {.is_float = true, .bytes = 4}},
+	{"bf16", {.is_float = true, .bytes = 2}},
+	{"bf16x2", {.is_float = true, .bytes = 4}},
+	{"f32", {.is_float = true, .bytes = 4}},
+	{"f64", {.is_float = true, .bytes = 8}},
+	{"tf32", {.is_float = true, .bytes = 4}},
+	{"f32x2", {.is_float = true, .bytes = 8}},
+	{"e4m3", {.is_float = true, .bytes = 1}},
+	{"e5m2", {.is_float = true, .bytes = 1}},
+	{"e4m3x2", {.is_float = true, .bytes = 2}},
+	{"e5m2x2", {.is_float = true, .bytes = 2}},
+	{"e4m3x4", {.is_float = true, .bytes = 4}},
+	{"e5m2x4", {.is_float = true, .bytes = 4}},
+	{"e2m1x2", {.is_float = true, .bytes = 1}},
+	{"e2m1x4", {.is_float = true, .bytes = 2}},
+	{"e2m3x2", {.is_float = true, .bytes = 2}},
+	{"e3m2x2", {.is_float = true, .bytes = 2}},
+	{"e2m3x4", {.is_float = true, .bytes = 4}},
+	{"e3m2x4", {.is_float = true, .bytes = 4}},
+	{"ue8m0x2", {.is_float = true, .bytes = 2}},
+	{"u16x2", {.bytes = 4}},
+	{"s16x2", {.is_signed = true, .bytes = 4}},
 	{"pred", {.is_predicate = true, .bytes = 1}},
-	{"texref", {.bytes = 8}}, {"samplerref", {.bytes = 8}}, {"surfref", {.bytes = 8}},
+	{"texref", {.bytes = 8}},
+	{"samplerref", {.bytes = 8}},
+	{"surfref", {.bytes = 8}},
 };
 
 bool ptxa_type_named(struct ptxa_slice name, struct ptxa_type *ret_type)
@@ -43,7 +66,8 @@ bool ptxa_type_named(struct ptxa_slice name, struct ptxa_type *ret_type)
 bool ptxa_space_named(struct ptxa_slice name, enum ptxa_space *ret_space)
 {
 	static const char *const words[] = {
-		[PTX_GLOBAL] = "global", [PTX_CONST] = "const", [PTX_LOCAL] = "local", [PTX_SHARED] = "shared", [PTX_PARAM] = "param",
+		[PTX_GLOBAL] = "global", [PTX_CONST] = "const", [PTX_LOCAL] = "local",
+		[PTX_SHARED] = "shared", [PTX_PARAM] = "param",
 	};
 
 	for (uint32_t i = 0; i + 1 < name.length; i++)
@@ -166,14 +190,17 @@ uint32_t ptxa_variable_new(struct ptxa_program *program, enum ptxa_space space, 
 
 	if (program->variable_count >= PTX_VARIABLES_MAX)
 		return ptxa_stop(program, PATHS_LIMIT, 0), PTX_NONE;
-	if (!ptxa_room(program, &program->variables, &program->variable_room, program->variable_count, sizeof(*program->variables)))
+	if (!ptxa_room(program, &program->variables, &program->variable_room, program->variable_count,
+	               sizeof(*program->variables)))
 		return PTX_NONE;
 	variable = &program->variables[program->variable_count];
 	*variable = (struct ptxa_variable){
 		.space = (uint8_t)space, .bytes = declaration->bytes, .align = declaration->align, .cells = PTX_NONE};
-	if ((space == PTX_LOCAL || space == PTX_PARAM) && words <= CELLS_EACH && program->cell_count + words <= CELLS_MAX) {
+	if ((space == PTX_LOCAL || space == PTX_PARAM) && words && words <= CELLS_EACH &&
+	    program->cell_count + words <= CELLS_MAX) {
 		while (program->cell_room < program->cell_count + words)
-			if (!ptxa_room(program, &program->cells, &program->cell_room, program->cell_room, sizeof(*program->cells)))
+			if (!ptxa_room(program, &program->cells, &program->cell_room, program->cell_room,
+			               sizeof(*program->cells)))
 				return PTX_NONE;
 		variable->cells = program->cell_count;
 		memset(program->cells + program->cell_count, 0, words * sizeof(*program->cells));
@@ -237,7 +264,8 @@ static bool add_function(struct ptxa_program *program, const struct ptxa_functio
 	}
 	if (program->function_count >= PTX_FUNCTIONS_MAX)
 		return ptxa_stop(program, PATHS_LIMIT, function->head.token.line);
-	if (!ptxa_room(program, &program->functions, &program->function_room, program->function_count, sizeof(*program->functions)))
+	if (!ptxa_room(program, &program->functions, &program->function_room, program->function_count,
+	               sizeof(*program->functions)))
 		return false;
 	if (!ptxa_names_add(program->names, &name, &twice))
 		return twice ? ptxa_stop(program, PATHS_DAMAGED, function->head.token.line) : ptxa_no_memory(program);
@@ -276,8 +304,11 @@ static bool read_function(struct ptxa_program *program, struct ptxa_lexer *lexer
 	}
 	function.has_body = ptxa_lex_is(lexer, '{');
 	if (function.has_body) {
-		if (!skip_nested(program, lexer, '{', '}'))
-			return add_function(program, &function) && false;
+		if (!ptxa_lex_skip_body(lexer)) {
+			/* Known all the same, so that its kernel is told to be damaged. */
+			add_function(program, &function);
+			return ptxa_stop(program, PATHS_DAMAGED, function.head.token.line);
+		}
 	} else {
 		ptxa_lex_next(lexer);
 	}
@@ -289,7 +320,8 @@ static bool read_directive(struct ptxa_program *program, struct ptxa_lexer *lexe
 	struct ptxa_slice word = lexer->token.slice;
 	enum ptxa_space space;
 
-	if (ptxa_slice_is(word, "version") || ptxa_slice_is(word, "target") || ptxa_slice_is(word, "file") || ptxa_slice_is(word, "loc")) {
+	if (ptxa_slice_is(word, "version") || ptxa_slice_is(word, "target") || ptxa_slice_is(word, "file") ||
+	    ptxa_slice_is(word, "loc")) {
 		ptxa_lex_next_line(lexer);
 		return true;
 	}
@@ -300,7 +332,8 @@ static bool read_directive(struct ptxa_program *program, struct ptxa_lexer *lexe
 		ptxa_lex_next(lexer);
 		return true;
 	}
-	if (ptxa_slice_is(word, "visible") || ptxa_slice_is(word, "extern") || ptxa_slice_is(word, "weak") || ptxa_slice_is(word, "common"))
+	if (ptxa_slice_is(word, "visible") || ptxa_slice_is(word, "extern") || ptxa_slice_is(word, "weak") ||
+	    ptxa_slice_is(word, "common"))
 		return true;
 	if (ptxa_slice_is(word, "entry") || ptxa_slice_is(word, "func"))
 		return read_function(program, lexer, word.text[0] == 'e');
@@ -309,13 +342,15 @@ static bool read_directive(struct ptxa_program *program, struct ptxa_lexer *lexe
 	if (ptxa_slice_is(word, "tex"))
 		return read_variables(program, lexer, PTX_GLOBAL);
 	if (ptxa_slice_is(word, "section")) {
-		while (!ptxa_lex_is(lexer, '{') && lexer->token.kind != PTX_TOKEN_END && lexer->token.kind != PTX_TOKEN_BAD)
+		while (!ptxa_lex_is(lexer, '{') && lexer->token.kind != PTX_TOKEN_END &&
+		       lexer->token.kind != PTX_TOKEN_BAD)
 			ptxa_lex_next(lexer);
 		return ptxa_lex_is(lexer, '{') ? skip_nested(program, lexer, '{', '}')
-		                              : ptxa_stop(program, PATHS_DAMAGED, lexer->token.line);
+		                               : ptxa_stop(program, PATHS_DAMAGED, lexer->token.line);
 	}
 	if (ptxa_slice_is(word, "pragma") || ptxa_slice_is(word, "alias")) {
-		while (!ptxa_lex_is(lexer, ';') && lexer->token.kind != PTX_TOKEN_END && lexer->token.kind != PTX_TOKEN_BAD)
+		while (!ptxa_lex_is(lexer, ';') && lexer->token.kind != PTX_TOKEN_END &&
+		       lexer->token.kind != PTX_TOKEN_BAD)
 			ptxa_lex_next(lexer);
 		/* An alias is a name that calls do not find: such calls go to an unknown function. */
 		return ptxa_lex_take(lexer, ';') || ptxa_stop(program, PATHS_DAMAGED, lexer->token.line);

@@ -102,6 +102,11 @@ bool ptxa_names_add(struct ptxa_names *names, const struct ptxa_name *name, bool
 	return true;
 }
 
+uint32_t ptxa_names_count(const struct ptxa_names *names)
+{
+	return names->count;
+}
+
 struct ptxa_name *ptxa_names_find(struct ptxa_names *names, struct ptxa_slice slice, uint32_t scope)
 {
 	uint32_t at = probe(names, slice, scope);

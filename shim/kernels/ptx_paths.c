@@ -98,7 +98,8 @@ static int analyse(struct ptxa_program *program, struct ptxa_slice kernel, struc
 	if (program->error)
 		return program->error;
 	program->entry = ptxa_function_named(program, kernel);
-	if (program->entry == PTX_NONE || !program->functions[program->entry].is_entry || !program->functions[program->entry].has_body)
+	if (program->entry == PTX_NONE || !program->functions[program->entry].is_entry ||
+	    !program->functions[program->entry].has_body)
 		return -ENOENT;
 	program->paths = paths;
 	good = good && read_all(program);

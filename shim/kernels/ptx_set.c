@@ -85,7 +85,8 @@ static uint32_t intern(struct ptxa_sets *sets, const uint32_t *elements, size_t 
 	for (at = hash & (sets->table_room - 1); sets->table[at]; at = (at + 1) & (sets->table_room - 1)) {
 		const struct ptxa_set *set = &sets->sets[sets->table[at] - 1];
 
-		if (set->hash == hash && set->count == count && memcmp(set->elements, elements, count * sizeof(*elements)) == 0)
+		if (set->hash == hash && set->count == count &&
+		    memcmp(set->elements, elements, count * sizeof(*elements)) == 0)
 			return sets->table[at] - 1;
 	}
 	if (sets->count >= SETS_MAX || sets->elements + count > ELEMENTS_MAX)

@@ -14,7 +14,7 @@
 struct ptxa_set {
 	uint32_t count;
 	uint32_t hash;
-	uint32_t weak, strong; /* the same elements, all odd, all even; UINT32_MAX: not asked for yet */
+	uint32_t weak, strong;    /* the same elements, all odd, all even; UINT32_MAX: not asked for yet */
 	const uint32_t *elements; /* ascending */
 };
 
@@ -32,7 +32,7 @@ struct ptxa_sets {
 	size_t scratch_room;
 	size_t elements; /* in all sets */
 	uint64_t work;   /* elements looked at */
-	int error; /* -ENOMEM, or -E2BIG past the limits: from then on answers mean nothing */
+	int error;       /* -ENOMEM, or -E2BIG past the limits: from then on answers mean nothing */
 };
 
 /* 0 or -ENOMEM; end it in both cases. */

@@ -4,8 +4,8 @@
 #include "shim/kernels/ptx_body.h"
 
 #define MODIFIERS_MAX 24
-#define OPERANDS_MAX 512
-#define NESTED_MAX 4
+#define OPERANDS_MAX 64
+#define ITEMS_MAX 512 /* of a vector or a call; wgmma has vectors of 128 */
 
 static bool damaged(struct ptxa_body *body)
 {
@@ -14,7 +14,8 @@ static bool damaged(struct ptxa_body *body)
 
 bool ptxa_body_refer(struct ptxa_body *body, struct ptxa_slice slice, uint32_t from, int kind)
 {
-	if (!ptxa_room(body->program, &body->references, &body->reference_room, body->reference_count, sizeof(*body->references)))
+	if (!ptxa_room(body->program, &body->references, &body->reference_room, body->reference_count,
+	               sizeof(*body->references)))
 		return false;
 	body->references[body->reference_count++] = (struct ptxa_reference){
 		.slice = slice, .scope = body->scope, .line = body->lexer.token.line, .from = from, .kind = kind};
@@ -24,11 +25,41 @@ bool ptxa_body_refer(struct ptxa_body *body, struct ptxa_slice slice, uint32_t f
 static bool is_special(struct ptxa_slice slice)
 {
 	static const char *const names[] = {
-		"tid", "ntid", "laneid", "warpid", "nwarpid", "ctaid", "nctaid", "smid", "nsmid", "gridid", "is_explicit_cluster",
-		"clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid", "cluster_ctarank", "cluster_nctarank", "lanemask_eq",
-		"lanemask_le", "lanemask_lt", "lanemask_ge", "lanemask_gt", "clock", "clock_hi", "clock64", "globaltimer",
-		"globaltimer_lo", "globaltimer_hi", "total_smem_size", "aggr_smem_size", "dynamic_smem_size",
-		"reserved_smem_offset_begin", "reserved_smem_offset_end", "reserved_smem_offset_cap", "current_graph_exec",
+		"tid",
+		"ntid",
+		"laneid",
+		"warpid",
+		"nwarpid",
+		"ctaid",
+		"nctaid",
+		"smid",
+		"nsmid",
+		"gridid",
+		"is_explicit_cluster",
+		"clusterid",
+		"nclusterid",
+		"cluster_ctaid",
+		"cluster_nctaid",
+		"cluster_ctarank",
+		"cluster_nctarank",
+		"lanemask_eq",
+		"lanemask_le",
+		"lanemask_lt",
+		"lanemask_ge",
+		"lanemask_gt",
+		"clock",
+		"clock_hi",
+		"clock64",
+		"globaltimer",
+		"globaltimer_lo",
+		"globaltimer_hi",
+		"total_smem_size",
+		"aggr_smem_size",
+		"dynamic_smem_size",
+		"reserved_smem_offset_begin",
+		"reserved_smem_offset_end",
+		"reserved_smem_offset_cap",
+		"current_graph_exec",
 	};
 
 	if (ptxa_slice_is(slice, "WARP_SZ"))
@@ -40,7 +71,8 @@ static bool is_special(struct ptxa_slice slice)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (ptxa_slice_is(slice, names[i]))
 			return true;
-	return (slice.length > 2 && memcmp(slice.text, "pm", 2) == 0) || (slice.length > 6 && memcmp(slice.text, "envreg", 6) == 0);
+	return (slice.length > 2 && memcmp(slice.text, "pm", 2) == 0) ||
+	       (slice.length > 6 && memcmp(slice.text, "envreg", 6) == 0);
 }
 
 /* [+-] NUMBER ..., added up. */
@@ -121,7 +153,10 @@ static bool keep(struct ptxa_body *body, struct ptxa_operand operand)
 {
 	struct ptxa_function *function = body->function;
 
-	if (!ptxa_room(body->program, &function->operands, &function->operand_room, function->operand_count, sizeof(*function->operands)))
+	if (function->operand_count >= PTX_OPERANDS_MAX)
+		return ptxa_stop(body->program, PATHS_LIMIT, body->lexer.token.line);
+	if (!ptxa_room(body->program, &function->operands, &function->operand_room, function->operand_count,
+	               sizeof(*function->operands)))
 		return false;
 	function->operands[function->operand_count++] = operand;
 	return true;
@@ -137,7 +172,7 @@ static bool vector(struct ptxa_body *body, struct ptxa_operand *operand)
 	ptxa_lex_next(&body->lexer);
 	do {
 		item = (struct ptxa_operand){.kind = PTX_OPERAND_OTHER};
-		if (operand->count == OPERANDS_MAX || !scalar(body, &item) || !keep(body, item))
+		if (operand->count == ITEMS_MAX || !scalar(body, &item) || !keep(body, item))
 			return damaged(body);
 		operand->count++;
 	} while (ptxa_lex_take(&body->lexer, ','));
@@ -171,7 +206,8 @@ static bool operand_read(struct ptxa_body *body, struct ptxa_operand *operand)
 	if (!scalar(body, operand))
 		return false;
 	if (ptxa_lex_is(&body->lexer, '|')) {
-		struct ptxa_operand pair = {.kind = PTX_OPERAND_VECTOR, .id = body->function->operand_count, .count = 2}, second = {.id = 0};
+		struct ptxa_operand pair = {.kind = PTX_OPERAND_VECTOR, .id = body->function->operand_count, .count = 2},
+				    second = {.id = 0};
 
 		ptxa_lex_next(&body->lexer);
 		if (!scalar(body, &second) || !keep(body, *operand) || !keep(body, second))
@@ -184,7 +220,7 @@ static bool operand_read(struct ptxa_body *body, struct ptxa_operand *operand)
 /* Operands stand together behind the items of their vectors. */
 static bool operands_read(struct ptxa_body *body, struct ptxa_instruction *instruction)
 {
-	struct ptxa_operand list[OPERANDS_MAX > 64 ? 64 : OPERANDS_MAX];
+	struct ptxa_operand list[OPERANDS_MAX];
 	uint32_t count = 0;
 
 	while (!ptxa_lex_is(&body->lexer, ';')) {
@@ -215,7 +251,7 @@ static bool call_list(struct ptxa_body *body, uint32_t *count)
 		operand = (struct ptxa_operand){.kind = PTX_OPERAND_OTHER};
 		if (*count && !ptxa_lex_take(&body->lexer, ','))
 			return damaged(body);
-		if (*count == OPERANDS_MAX)
+		if (*count == ITEMS_MAX)
 			return ptxa_stop(body->program, PATHS_LIMIT, body->lexer.token.line);
 		if (!scalar(body, &operand) || !keep(body, operand))
 			return false;
@@ -262,7 +298,8 @@ static bool branch_read(struct ptxa_body *body, struct ptxa_instruction *instruc
 		return damaged(body);
 	if (body->lexer.token.kind != PTX_TOKEN_WORD)
 		return damaged(body);
-	if (!ptxa_body_refer(body, body->lexer.token.slice, body->function->code_count, table ? PTX_REFERENCE_TARGETS : PTX_REFERENCE_BRANCH))
+	if (!ptxa_body_refer(body, body->lexer.token.slice, body->function->code_count,
+	                     table ? PTX_REFERENCE_TARGETS : PTX_REFERENCE_BRANCH))
 		return false;
 	ptxa_lex_next(&body->lexer);
 	return ptxa_lex_take(&body->lexer, ';') || damaged(body);
@@ -274,7 +311,11 @@ static void note_modifier(struct ptxa_instruction *instruction, struct ptxa_slic
 		const char *word;
 		uint16_t flag;
 	} flags[] = {
-		{"wide", PTX_WIDE}, {"hi", PTX_HIGH}, {"tensor", PTX_TENSOR}, {"to", PTX_TO}, {"mbarrier::complete_tx::bytes", PTX_MBARRIER},
+		{"wide", PTX_WIDE},
+		{"hi", PTX_HIGH},
+		{"tensor", PTX_TENSOR},
+		{"to", PTX_TO},
+		{"mbarrier::complete_tx::bytes", PTX_MBARRIER},
 	};
 	struct ptxa_type type;
 	enum ptxa_space space;
@@ -363,7 +404,8 @@ bool ptxa_statement_read(struct ptxa_body *body)
 	default:
 		good = operands_read(body, &instruction);
 	}
-	if (!good || !ptxa_room(body->program, &function->code, &function->code_room, function->code_count, sizeof(*function->code)))
+	if (!good || !ptxa_room(body->program, &function->code, &function->code_room, function->code_count,
+	                        sizeof(*function->code)))
 		return false;
 	count_definitions(function, &instruction);
 	function->code[function->code_count++] = instruction;

@@ -14,7 +14,8 @@ bool ptxa_value_join(struct ptxa_program *program, struct ptxa_value *into, stru
 		into->variable = PTX_MIXED;
 		into->offset = 0;
 	}
-	return into->low != old.low || into->high != old.high || into->variable != old.variable || into->offset != old.offset;
+	return into->low != old.low || into->high != old.high || into->variable != old.variable ||
+	       into->offset != old.offset;
 }
 
 static struct ptxa_value variable_address(struct ptxa_step *step, const struct ptxa_operand *operand)
@@ -144,7 +145,7 @@ static void scatter(struct ptxa_step *step, const struct ptxa_operand *to, struc
 		if (step->instruction->type.bytes > 8)
 			value.low = value.high = part = whole(step, value);
 		ptxa_write(step, &step->function->operands[to->id + i],
-		          ptxa_plain(part, step->instruction->type.bytes > 8 ? part : 0));
+		           ptxa_plain(part, step->instruction->type.bytes > 8 ? part : 0));
 	}
 }
 
@@ -261,7 +262,8 @@ static struct ptxa_value insert(struct ptxa_step *step)
 
 	base.variable = PTX_MIXED;
 	base.offset = 0;
-	if (!is_wide(step) || (known(step, 3, &position) && known(step, 4, &length) && position < 32 && length <= 32 - position)) {
+	if (!is_wide(step) ||
+	    (known(step, 3, &position) && known(step, 4, &length) && position < 32 && length <= 32 - position)) {
 		base.low = ptxa_join(step, base.low, bits.low);
 		return base;
 	}

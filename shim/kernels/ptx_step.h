@@ -48,9 +48,10 @@ void ptxa_step_atomic(struct ptxa_step *step);
 void ptxa_step_bulk(struct ptxa_step *step);
 void ptxa_step_gather(struct ptxa_step *step);
 void ptxa_step_call(struct ptxa_step *step);
-struct ptxa_value ptxa_variable_load(struct ptxa_step *step, uint32_t variable, bool exact, uint32_t offset, uint32_t bytes);
+struct ptxa_value ptxa_variable_load(struct ptxa_step *step, uint32_t variable, bool exact, uint32_t offset,
+                                     uint32_t bytes);
 void ptxa_variable_store(struct ptxa_step *step, uint32_t variable, bool exact, uint32_t offset, uint32_t bytes,
-                        struct ptxa_value value);
+                         struct ptxa_value value);
 bool ptxa_has_variable(struct ptxa_step *step, struct ptxa_value address);
 
 /* ptx_store.c: what an address says of the parameters. Only the last pass notes it. */

@@ -24,7 +24,10 @@ static void use(struct ptxa_step *step, uint32_t slot, enum slot_use use)
 		paths->use = (uint8_t)use;
 }
 
-/* A slot reaches an address when its low word reaches the low one and its high word the high one. The n-th such slot at or behind `from`, or PTX_NONE. */
+/*
+ * A slot reaches an address when its low word reaches the low half and its high word the high half. Each call gives the next one, PTX_NONE at
+ * the end; *at starts at 0.
+ */
 static uint32_t next_slot(const struct ptxa_step *step, struct ptxa_value address, uint32_t *at)
 {
 	const struct ptxa_set *low = elements(step, address.low);
@@ -162,8 +165,9 @@ void ptxa_note_descriptor(struct ptxa_step *step, struct ptxa_value address, con
 		if (element < ptxa_element_variable(program, 0))
 			continue;
 		for (int parity = 0; parity < 2; parity++) {
-			const struct ptxa_set *held =
-				elements(step, program->variables[(element - ptxa_element_variable(program, 0)) / 2].stored[parity]);
+			const struct ptxa_set *held = elements(
+				step,
+				program->variables[(element - ptxa_element_variable(program, 0)) / 2].stored[parity]);
 
 			for (uint32_t j = 0; j < held->count && held->elements[j] < 2 * program->words; j++)
 				use(step, held->elements[j] / 4, SLOT_STORE);

@@ -83,7 +83,7 @@ void sass_operands(const struct sass_machine *machine, const struct sass_insn *i
 		ret_operands[1] = c, ret_operands[2] = insn->uniform ? b : const_operand(insn);
 		/* sm_120 took this form of the 64-bit select for a second register. */
 		if (machine->sm >= 120 && insn->base == 0x007)
-			ret_operands[1] = b, ret_operands[2] = (struct sass_operand){OPERAND_NONE};
+			ret_operands[1] = b, ret_operands[2] = (struct sass_operand){.kind = OPERAND_NONE};
 		break;
 	case 4:
 		ret_operands[1] = immediate, ret_operands[2] = c;
@@ -98,7 +98,7 @@ void sass_operands(const struct sass_machine *machine, const struct sass_insn *i
 		ret_operands[1] = c, ret_operands[2] = uniform;
 		break;
 	default:
-		ret_operands[1] = ret_operands[2] = (struct sass_operand){OPERAND_NONE};
+		ret_operands[1] = ret_operands[2] = (struct sass_operand){.kind = OPERAND_NONE};
 	}
 }
 

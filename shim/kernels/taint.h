@@ -64,6 +64,7 @@ struct taint {
 
 	struct taint_state **states; /* by block; the last is where all returns meet */
 	uint64_t *queue;     /* a bit for each block that waits; the first in the code runs first */
+	uint32_t work;
 	size_t queue_hint;   /* no word before this one has a bit */
 	bool *reads_memory;  /* by block: what was stored matters to it */
 	set_id *ones;        /* the set of each single member, 0: not made yet */

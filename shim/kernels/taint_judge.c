@@ -22,17 +22,29 @@ static uint32_t slot_of(size_t word, unsigned bit)
 struct findings {
 	uint32_t plain, plain_wide; /* slots that are bases as they stand; those inside parameters of 8 bytes or more */
 	uint32_t slot, slot_wide;   /* one of each */
-	bool scaled;                /* some slot is only an index */
+	bool stray;                 /* the halves have 32-bit parameters, and not the same ones: perhaps an address in two of them */
 };
+
+/* Is there a word among the bits that lies outside all parameters of 8 bytes and more? */
+static bool has_narrow(const struct taint *t, size_t word, uint64_t bits)
+{
+	for (bits = params_only(word, bits); bits; bits &= bits - 1)
+		if (!t->wide[slot_of(word, (unsigned)__builtin_ctzll(bits))])
+			return true;
+	return false;
+}
 
 static struct findings find_slots(const struct taint *t, struct taint_pair address)
 {
 	struct findings found = {0};
+	bool stray_low = false, stray_high = false, differ = false;
 	const uint64_t *low = sets_bits(&t->sets, address.low), *high = sets_bits(&t->sets, address.high);
-	size_t half = t->sets.half;
-	for (size_t i = 0; i < half; i++) {
+	for (size_t i = 0; i < t->sets.half; i++) {
 		uint64_t plain = slots_in(i, low[i], high[i]);
-		found.scaled |= slots_in(i, low[i] | low[half + i], high[i] | high[half + i]) != 0;
+		uint64_t others = ~(plain | plain << 1);
+		stray_low |= has_narrow(t, i, low[i] & others);
+		stray_high |= has_narrow(t, i, high[i] & others);
+		differ |= has_narrow(t, i, (low[i] ^ high[i]) & others);
 		for (; plain; plain &= plain - 1) {
 			uint32_t slot = slot_of(i, (unsigned)__builtin_ctzll(plain));
 			found.plain++;
@@ -41,6 +53,7 @@ static struct findings find_slots(const struct taint *t, struct taint_pair addre
 				found.plain_wide++, found.slot_wide = slot;
 		}
 	}
+	found.stray = stray_low && stray_high && differ;
 	return found;
 }
 
@@ -120,6 +133,8 @@ void taint_stored(struct taint *t, struct taint_pair address, const char *kind)
 		return;
 	struct findings found = find_slots(t, address);
 	enum paths_reason foreign = foreign_base(t, address, found.plain);
+	if (foreign == PATHS_CLEAR && found.plain && found.stray)
+		foreign = PATHS_SPLIT;
 	uint32_t base = UINT32_MAX;
 	if (foreign == PATHS_CLEAR && !found.plain) {
 		/* Into a window: local or shared memory by a generic address. */

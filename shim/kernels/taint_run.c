@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define STATE_LIMIT ((size_t)40 << 20) /* bytes of all block states of one kernel */
-#define RUNS_LIMIT 300000              /* of blocks; bounds the time */
+#define WORK_LIMIT 4000000             /* flows from one block into another; bounds the time to about a second */
 #define ROUNDS_LIMIT 40                /* over memory that still changes */
 
 static void push(struct taint *t, uint32_t block)
@@ -69,6 +69,7 @@ static void flow_into(struct taint *t, uint32_t block, const struct taint_state 
 	struct taint_state *into = state_of(t, block);
 	if (!into)
 		return;
+	t->work++;
 	bool changed = !into->reached;
 	into->reached = true;
 	changed |= join_sets(&t->sets, into->r, from->r, t->high);
@@ -123,10 +124,9 @@ static void run_block(struct taint *t, uint32_t id)
 static void solve(struct taint *t)
 {
 	const struct program *program = t->program;
-	uint32_t runs = 0;
 	uint32_t id;
 	while (!t->stop && !t->error && pop(t, &id)) {
-		if (++runs > RUNS_LIMIT || t->sets.error == -E2BIG || t->targets.error == -E2BIG) {
+		if (t->work > WORK_LIMIT || t->sets.error == -E2BIG || t->targets.error == -E2BIG) {
 			t->stop = PATHS_LIMIT;
 			return;
 		}

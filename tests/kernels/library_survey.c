@@ -53,7 +53,7 @@ static int unzstd(uint8_t *to, size_t bytes, const uint8_t *from, size_t from_by
 static double now(void)
 {
 	struct timespec time;
-	clock_gettime(CLOCK_MONOTONIC, &time);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
@@ -169,7 +169,7 @@ static void survey_kernel(const struct elf *elf, const struct elf_symbol *symbol
 	if (show && paths.reason >= PATHS_SPLIT) {
 		const uint8_t *code = NULL;
 		struct elf_section text;
-		if (!elf_section(elf, symbol->section, &text) && symbol->value + paths.reason_offset + 16 <= text.bytes)
+		if (!elf_section_at(elf, symbol->section, &text) && symbol->value + paths.reason_offset + 16 <= text.bytes)
 			code = text.data + symbol->value + paths.reason_offset;
 		printf("  reason %d sm_%u at %#x op %03x+%u %016lx %016lx: %.100s\n", paths.reason, elf->sm, paths.reason_offset,
 		       code ? elf_u16(code) & 0xfff : 0, code ? code[11] >> 3 & 1 : 0, code ? elf_u64(code) : 0,
@@ -207,7 +207,7 @@ static void survey_entry(const struct fatbin_entry *entry)
 	}
 	for (uint32_t i = 0; i < elf.symbol_count; i++) {
 		struct elf_symbol symbol;
-		if (!elf_symbol(&elf, i, &symbol) && symbol.type == ELF_SYMBOL_FUNCTION && symbol.entry && symbol.section && seen++ % every == 0)
+		if (!elf_symbol_at(&elf, i, &symbol) && symbol.type == ELF_SYMBOL_FUNCTION && symbol.entry && symbol.section && seen++ % every == 0)
 			survey_kernel(&elf, &symbol, tally);
 	}
 	free(image);

@@ -21,7 +21,7 @@ int main(int argc, char **argv)
 		for (uint32_t k = 0; k < elf.symbol_count; k++) {
 			struct elf_symbol symbol;
 			struct kernel_paths paths;
-			if (elf_symbol(&elf, k, &symbol) || symbol.type != ELF_SYMBOL_FUNCTION || !symbol.entry || !symbol.section)
+			if (elf_symbol_at(&elf, k, &symbol) || symbol.type != ELF_SYMBOL_FUNCTION || !symbol.entry || !symbol.section)
 				continue;
 			if (paths_of_cubin(image, bytes, symbol.name, &paths))
 				return 1;

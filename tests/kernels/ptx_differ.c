@@ -45,7 +45,8 @@ struct classes {
 	unsigned reasons[2][PATHS_LIMIT + 1];
 };
 
-static void compare_slots(const struct kernel_paths *ptx, const struct kernel_paths *sass, size_t pointers, struct classes *classes)
+static void compare_slots(const struct kernel_paths *ptx, const struct kernel_paths *sass, size_t pointers,
+                          struct classes *classes)
 {
 	size_t count = ptx->slot_count < sass->slot_count ? ptx->slot_count : sass->slot_count;
 	unsigned missed = 0, extra = 0, numbers = 0;
@@ -102,7 +103,8 @@ static void compare_kernel(const char *name, const char *text, size_t text_bytes
 		ptx_paths_spell(&ptx, left, sizeof(left));
 		ptx_paths_spell(&sass, right, sizeof(right));
 		if (strcmp(left, right) != 0)
-			fprintf(stderr, "%s\n  ptx  %s (line %u)\n  sass %s (0x%x)\n", name, left, ptx.reason_offset, right, sass.reason_offset);
+			fprintf(stderr, "%s\n  ptx  %s (line %u)\n  sass %s (0x%x)\n", name, left, ptx.reason_offset,
+			        right, sass.reason_offset);
 	}
 	kernel_paths_free(&ptx);
 	kernel_paths_free(&sass);
@@ -118,7 +120,8 @@ static bool compare(char *text, size_t text_bytes, const char *cubin_path)
 		fprintf(stderr, "%s cannot be read\n", cubin_path);
 		return false;
 	}
-	for (char *at = memmem(text, text_bytes, ".entry", 6); at; at = memmem(at, text_bytes - (size_t)(at - text), ".entry", 6)) {
+	for (char *at = memmem(text, text_bytes, ".entry", 6); at;
+	     at = memmem(at, text_bytes - (size_t)(at - text), ".entry", 6)) {
 		char name[512];
 
 		at += 6;
@@ -127,16 +130,17 @@ static bool compare(char *text, size_t text_bytes, const char *cubin_path)
 	}
 	printf("%s: %u kernels, %u alike, %u with both clear; ptx alone unclear %u, machine code alone unclear %u, other reason %u, "
 	       "more stores by machine code %u (and %u through numbers alone), by ptx %u; loads %u, bases %u\n",
-	       cubin_path, classes.kernels, classes.same, classes.both_clear, classes.ptx_unclear, classes.sass_unclear, classes.other_reason,
-	       classes.missed, classes.numbers, classes.extra, classes.loads, classes.bases);
+	       cubin_path, classes.kernels, classes.same, classes.both_clear, classes.ptx_unclear, classes.sass_unclear,
+	       classes.other_reason, classes.missed, classes.numbers, classes.extra, classes.loads, classes.bases);
 	for (int side = 0; side < 2; side++)
 		for (int i = 1; i <= PATHS_LIMIT; i++)
 			if (classes.reasons[side][i])
-				printf("  %s: %u %s\n", side ? "machine code" : "ptx", classes.reasons[side][i], ptx_reason_word((enum paths_reason)i));
+				printf("  %s: %u %s\n", side ? "machine code" : "ptx", classes.reasons[side][i],
+				       ptx_reason_word((enum paths_reason)i));
 	free(image);
 	/* Ground truth shows that PTX misses no store, so more stores in machine code are its over-approximation; much of it would be a fault. */
-	return classes.kernels > 0 && classes.both_clear >= classes.kernels / 2 && classes.missed <= 1 + classes.kernels / 20 &&
-	       classes.extra <= 1 + classes.kernels / 10;
+	return classes.kernels > 0 && classes.both_clear >= classes.kernels / 2 &&
+	       classes.missed <= 1 + classes.kernels / 20 && classes.extra <= 1 + classes.kernels / 10;
 }
 
 int main(int argc, char **argv)
@@ -150,7 +154,8 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (!check && (argc < 4 || strcmp(argv[1], "compare") != 0)) {
-		fprintf(stderr, "usage: ptx_differ print FIRST COUNT | check FIRST COUNT FILE.cubin ... | compare FILE.ptx FILE.cubin ...\n");
+		fprintf(stderr,
+		        "usage: ptx_differ print FIRST COUNT | check FIRST COUNT FILE.cubin ... | compare FILE.ptx FILE.cubin ...\n");
 		return 2;
 	}
 	if (check) {

@@ -1,7 +1,8 @@
 /*
  * libFuzzer harness for paths_of_ptx(), and the replay of its corpus (with -DREPLAY: files as arguments).
  *
- *     clang -g -O1 -D_GNU_SOURCE -I. -fsanitize=fuzzer,address,undefined tests/kernels/ptx_fuzz.c shim/kernels/[!f]*.c ... && ./a.out corpus
+ *     clang -g -O1 -D_GNU_SOURCE -I. -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all tests/kernels/ptx_fuzz.c \
+ *         shim/kernels/ptx_*.c and the files of machine code in shim/kernels/meson.build
  */
 #include <stdint.h>
 #include <stdio.h>

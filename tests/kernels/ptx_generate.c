@@ -433,7 +433,8 @@ struct generated ptx_generate(uint64_t seed)
 		put(&g, array ? "ld.param.u64 %%rd%u, [k_0+%u];" : "ld.param.u64 %%rd%u, [k_%u];", i, array ? 8 * i : i);
 		g.pointers[g.count++] = (struct pointer){.number = i};
 	}
-	put(&g, "ld.param.u32 %%n, [k_n];\n\tld.param.u64 %%m, [k_m];\n\tmov.u32 %%lane, %%tid.x;\n\tadd.u32 %%mixed, %%lane, %%n;");
+	put(&g,
+	    "ld.param.u32 %%n, [k_n];\n\tld.param.u64 %%m, [k_m];\n\tmov.u32 %%lane, %%tid.x;\n\tadd.u32 %%mixed, %%lane, %%n;");
 	put(&g, "mov.u64 %%depot_at, depot;\n\tmov.u64 %%shared_at, cells;");
 	for (unsigned i = 0; i < g.variables; i++) {
 		put(&g, "mov.u64 %%v%u, %%rd%u;", i, pick(&g, g.params));
@@ -448,7 +449,9 @@ struct generated ptx_generate(uint64_t seed)
 	if (array && pick(&g, 2)) {
 		unsigned to = fresh(&g);
 
-		put(&g, "rem.u32 %%r0, %%mixed, %u;\n\tmov.b64 %%t0, k_0;\n\tmad.wide.u32 %%t0, %%r0, 8, %%t0;\n\tld.param.u64 %%rd%u, [%%t0];", g.params, to);
+		put(&g,
+		    "rem.u32 %%r0, %%mixed, %u;\n\tmov.b64 %%t0, k_0;\n\tmad.wide.u32 %%t0, %%r0, 8, %%t0;\n\tld.param.u64 %%rd%u, [%%t0];",
+		    g.params, to);
 		g.words = 1;
 		found(&g, to, 0);
 	}
@@ -458,17 +461,20 @@ struct generated ptx_generate(uint64_t seed)
 	out = open_memstream(&made.text, &made.bytes);
 	fputs(head, out);
 	for (unsigned i = 0; i < 4; i++)
-		fprintf(out, ".func (.param .b64 r) fetch%u(.param .b64 p)\n{\n\t.reg .b64 %%a;\n\tld.param.b64 %%a, [p];\n\tld.u64 %%a, [%%a+%u];\n"
-			     "\tst.param.b64 [r], %%a;\n\tret;\n}\n", i, 8 * i);
+		fprintf(out,
+		        ".func (.param .b64 r) fetch%u(.param .b64 p)\n{\n\t.reg .b64 %%a;\n\tld.param.b64 %%a, [p];\n\tld.u64 %%a, [%%a+%u];\n"
+		        "\tst.param.b64 [r], %%a;\n\tret;\n}\n",
+		        i, 8 * i);
 	fputs(".visible .entry k(", out);
 	if (array)
 		fprintf(out, ".param .align 8 .b8 k_0[%u], ", 8 * g.params);
 	for (unsigned i = 0; i < g.params && !array; i++)
 		fprintf(out, ".param .u64 k_%u, ", i);
-	fprintf(out, ".param .u32 k_n, .param .u64 k_m)\n{\n\t.local .align 16 .b8 depot[32];\n\t.shared .align 16 .b8 cells[1024];\n"
-		     "\t.reg .b64 %%rd<%u>, %%v<4>, %%t<2>, %%m, %%depot_at, %%shared_at;\n\t.reg .b32 %%r<%u>, %%n, %%lane, %%mixed;\n"
-		     "\t.reg .b16 %%h<4>;\n\t.reg .f64 %%d<1>;\n\t.reg .pred %%p<%u>;\n%s\tret;\n}\n",
-		g.registers + 1, g.words + 1, g.predicates + 1, body);
+	fprintf(out,
+	        ".param .u32 k_n, .param .u64 k_m)\n{\n\t.local .align 16 .b8 depot[32];\n\t.shared .align 16 .b8 cells[1024];\n"
+	        "\t.reg .b64 %%rd<%u>, %%v<4>, %%t<2>, %%m, %%depot_at, %%shared_at;\n\t.reg .b32 %%r<%u>, %%n, %%lane, %%mixed;\n"
+	        "\t.reg .b16 %%h<4>;\n\t.reg .f64 %%d<1>;\n\t.reg .pred %%p<%u>;\n%s\tret;\n}\n",
+	        g.registers + 1, g.words + 1, g.predicates + 1, body);
 	fclose(out);
 	free(body);
 	made.slots = g.params + 2;

@@ -11,7 +11,7 @@
 struct generated {
 	char *text; /* an entry named k; free() it */
 	size_t bytes;
-	unsigned slots;    /* of the parameters */
+	unsigned slots; /* of the parameters */
 	unsigned pointers; /* slots that hold pointers are the first so many; then comes an unsigned 32-bit n below 4, then a 64-bit m below 4 */
 };
 

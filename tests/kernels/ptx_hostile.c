@@ -105,7 +105,8 @@ static void mutate(const char *file, size_t bytes, unsigned rounds)
 		memcpy(text, file, bytes);
 		for (unsigned change = 1 + (unsigned)(random_next() % 4); change; change--) {
 			size_t span = bytes - (size_t)(entry - file) < 2048 ? bytes - (size_t)(entry - file) : 2048;
-			size_t at = (size_t)(entry - file) + random_next() % span, from = random_next() % bytes, length = random_next() % 16;
+			size_t at = (size_t)(entry - file) + random_next() % span, from = random_next() % bytes,
+			       length = random_next() % 16;
 
 			switch (random_next() % 3) {
 			case 0:
@@ -133,7 +134,8 @@ static double seconds(void)
 }
 
 /* Writes one text by pieces: what stands in front, a piece so many times (# is its number, & the next one), what stands behind. */
-static void repeated(const char *what, const char *front, const char *piece, unsigned times, const char *behind, bool may_be_clear)
+static void repeated(const char *what, const char *front, const char *piece, unsigned times, const char *behind,
+                     bool may_be_clear)
 {
 	char *text;
 	size_t bytes;
@@ -157,23 +159,28 @@ static void repeated(const char *what, const char *front, const char *piece, uns
 
 static void huge(void)
 {
-	static const char entry[] = ".entry k(.param .u64 a){ .reg .b64 %rd<100000>; .reg .b32 %r<9>; .reg .pred %p<9>;\n ld.param.u64 %rd1,[a];\n";
+	static const char entry[] =
+		".entry k(.param .u64 a){ .reg .b64 %rd<100000>; .reg .b32 %r<9>; .reg .pred %p<9>;\n ld.param.u64 %rd1,[a];\n";
 
 	repeated("braces", ".entry k(.param .u64 a)", "{", 100000, "", false);
 	repeated("closed braces", ".entry k(){", "{", 60000, "}", false);
 	repeated("scopes", entry, "{ .reg .b64 %x#; } ", 100000, "ret; }", true);
 	repeated("labels", entry, "L#: bra L&;\n", 100000, "L100000: st.global.u32 [%rd1],%r1; ret; }", true);
-	repeated("backward labels", entry, "L#: @%p1 bra L0; mov.u64 %rd2,%rd1; mov.u64 %rd3,%rd2;\n", 50000, "st.global.u32 [%rd3],%r1; ret; }", true);
-	repeated("chain", ".entry k(.param .u64 a){ .reg .b64 %rd<100001>; .reg .b32 %r<9>; ld.param.u64 %rd0,[a];\n", "mov.u64 %rd&,%rd#;\n", 99999, "st.global.u32 [%rd99999],%r1; ret; }", true);
+	repeated("backward labels", entry, "L#: @%p1 bra L0; mov.u64 %rd2,%rd1; mov.u64 %rd3,%rd2;\n", 50000,
+	         "st.global.u32 [%rd3],%r1; ret; }", true);
+	repeated("chain", ".entry k(.param .u64 a){ .reg .b64 %rd<100001>; .reg .b32 %r<9>; ld.param.u64 %rd0,[a];\n",
+	         "mov.u64 %rd&,%rd#;\n", 99999, "st.global.u32 [%rd99999],%r1; ret; }", true);
 	repeated("parameters", ".entry k(", ".param .u64 p#, ", 5000, ".param .u64 q){ ret; }", false);
 	repeated("wide parameter", ".entry k(.param .b8 p[4000000000]", " ", 1, "){ ret; }", false);
 	repeated("variables", "", ".global .b8 v#[1000000000];\n", 70000, ".entry k(){ ret; }", false);
 	repeated("locals", ".entry k(){ ", ".local .b8 v#[60000];\n", 10000, "ret; }", true);
 	repeated("comment", "/*", "/* x", 100000, "", false);
-	repeated("vector", entry, "ld.global.v4.u32 {%r1,%r2,%r3,%r4},[%rd1];", 1000, " mov.b64 %rd2,{%r1,,};ret; }", false);
+	repeated("vector", entry, "ld.global.v4.u32 {%r1,%r2,%r3,%r4},[%rd1];", 1000, " mov.b64 %rd2,{%r1,,};ret; }",
+	         false);
 	repeated("operands", ".entry k(){ call f,(", "1,", 100000, "1); ret; }", false);
 	repeated("functions", "", ".func f#(){ call f&; ret; }\n", 40000, ".entry k(){ call f0; ret; }", true);
-	repeated("targets", ".entry k(){ .reg .b32 %r<2>; T: .branchtargets ", "L,", 100000, "L; brx.idx %r1,T; L: ret; }", true);
+	repeated("targets", ".entry k(){ .reg .b32 %r<2>; T: .branchtargets ", "L,", 100000,
+	         "L; brx.idx %r1,T; L: ret; }", true);
 }
 
 /* Many slots joined in many ways: sets are bounded. */
@@ -184,11 +191,13 @@ static void many_slots(void)
 	FILE *out = open_memstream(&text, &bytes);
 	double start = seconds();
 
-	fputs(".version 8.0\n.target sm_80\n.address_size 64\n.entry k(.param .align 8 .b8 s[32000]){ .reg .b64 %v<4001>; .reg .pred %p; .reg .b64 %t;\n", out);
+	fputs(".version 8.0\n.target sm_80\n.address_size 64\n.entry k(.param .align 8 .b8 s[32000]){ .reg .b64 %v<4001>; .reg .pred %p; .reg .b64 %t;\n",
+	      out);
 	for (unsigned i = 0; i < 4000; i++)
 		fprintf(out, "ld.param.u64 %%v%u,[s+%u];\n", i, 8 * i);
 	for (unsigned i = 0; i < 4000; i++)
-		fprintf(out, "L%u: selp.b64 %%v%u,%%v%u,%%v%u,%%p; @%%p bra L%u;\n", i, i, (i * 7) % 4000, (i * 13 + 1) % 4000, i / 2);
+		fprintf(out, "L%u: selp.b64 %%v%u,%%v%u,%%v%u,%%p; @%%p bra L%u;\n", i, i, (i * 7) % 4000,
+		        (i * 13 + 1) % 4000, i / 2);
 	fputs("st.global.u32 [%v1],0; ret; }", out);
 	fclose(out);
 	ask(text, bytes, "k");

@@ -27,8 +27,8 @@ static int check_file(const char *path)
 		cr_assert_eq(sscanf(at, "//= %511[^:]:%4095[^\n]", name, expected), 2);
 		cr_assert_eq(paths_of_ptx(text, bytes, name, &paths), 0, "%s: %s", path, name);
 		ptx_paths_spell(&paths, found, sizeof(found));
-		cr_expect_str_eq(found, expected + strspn(expected, " "), "%s: %s:%s, but found %s (line %u)", path, name, expected, found,
-		                 paths.reason_offset);
+		cr_expect_str_eq(found, expected + strspn(expected, " "), "%s: %s:%s, but found %s (line %u)", path,
+		                 name, expected, found, paths.reason_offset);
 		kernel_paths_free(&paths);
 		at += 4;
 		count++;

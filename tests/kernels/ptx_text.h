@@ -8,7 +8,8 @@
 
 static inline const char *ptx_reason_word(enum paths_reason reason)
 {
-	static const char *const words[] = {"clear", "table", "global", "split", "no_base", "call", "instruction", "architecture", "damaged", "limit"};
+	static const char *const words[] = {"clear", "table",       "global",       "split",   "no_base",
+	                                    "call",  "instruction", "architecture", "damaged", "limit"};
 
 	return (size_t)reason < sizeof(words) / sizeof(words[0]) ? words[reason] : "?";
 }
@@ -20,8 +21,8 @@ static inline void ptx_paths_spell(const struct kernel_paths *paths, char *text,
 
 	text[0] = '\0';
 	for (size_t i = 0; i < paths->slot_count && used < room; i++)
-		used += (size_t)snprintf(text + used, room - used, "%s%s%s ", uses[paths->slots[i].use], paths->slots[i].only_base ? "!" : "",
-		                         paths->slots[i].compared ? "~" : "");
+		used += (size_t)snprintf(text + used, room - used, "%s%s%s ", uses[paths->slots[i].use],
+		                         paths->slots[i].only_base ? "!" : "", paths->slots[i].compared ? "~" : "");
 	if (used < room)
 		snprintf(text + used, room - used, ": %s", ptx_reason_word(paths->reason));
 }

@@ -24,7 +24,8 @@ struct region {
 
 struct totals {
 	unsigned kernels, clear, faults, misses;
-	unsigned slots, stored, extra; /* pointer slots of clear kernels; of them written; called a store but not written */
+	unsigned slots, stored,
+		extra; /* pointer slots of clear kernels; of them written; called a store but not written */
 	unsigned wrong_base;
 	unsigned reasons[PATHS_LIMIT + 1];
 };
@@ -81,8 +82,11 @@ static void run(struct region *region, const struct generated *kernel, uint64_t 
 	}
 	function = ptx_find(module, "k");
 	for (uint64_t n = 0; n < 2; n++) {
-		struct ptx_launch launch = {
-			.grid = {1, 1, 1}, .block = {32, 1, 1}, .params = params, .instruction_limit = 1 << 20, .host_threads = 1};
+		struct ptx_launch launch = {.grid = {1, 1, 1},
+		                            .block = {32, 1, 1},
+		                            .params = params,
+		                            .instruction_limit = 1 << 20,
+		                            .host_threads = 1};
 
 		launch.params_bytes = ptx_function_params_bytes(function);
 		memset(region->bytes, 0, GENERATED_SLOTS * (GENERATED_BUFFER + GAP));
@@ -128,7 +132,8 @@ static void judge(const struct region *region, const struct generated *kernel, u
 	}
 	if (missed) {
 		ptx_paths_spell(&paths, found, sizeof(found));
-		fprintf(stderr, "seed %" PRIu64 " is missed: %s (line %u)\n%s\n", seed, found, paths.reason_offset, kernel->text);
+		fprintf(stderr, "seed %" PRIu64 " is missed: %s (line %u)\n%s\n", seed, found, paths.reason_offset,
+		        kernel->text);
 		totals->misses++;
 	}
 	kernel_paths_free(&paths);
@@ -136,7 +141,8 @@ static void judge(const struct region *region, const struct generated *kernel, u
 
 int main(int argc, char **argv)
 {
-	uint64_t first = argc == 3 ? strtoull(argv[1], NULL, 10) : 1, count = argc == 3 ? strtoull(argv[2], NULL, 10) : 400;
+	uint64_t first = argc == 3 ? strtoull(argv[1], NULL, 10) : 1,
+		 count = argc == 3 ? strtoull(argv[2], NULL, 10) : 400;
 	struct region region = {.bytes = aligned_alloc(4096, GENERATED_SLOTS * (GENERATED_BUFFER + GAP))};
 	struct totals totals = {.kernels = 0};
 
@@ -152,12 +158,14 @@ int main(int argc, char **argv)
 		free(kernel.text);
 	}
 	free(region.bytes);
-	printf("%u kernels, %u clear, %u launches ended by a fault, %u misses\n", totals.kernels, totals.clear, totals.faults, totals.misses);
-	printf("clear kernels: %u pointer slots, %u written, %u called a store but not written in two launches (%.1f %%)\n", totals.slots,
-	       totals.stored, totals.extra, totals.slots ? 100.0 * totals.extra / totals.slots : 0.0);
+	printf("%u kernels, %u clear, %u launches ended by a fault, %u misses\n", totals.kernels, totals.clear,
+	       totals.faults, totals.misses);
+	printf("clear kernels: %u pointer slots, %u written, %u called a store but not written in two launches (%.1f %%)\n",
+	       totals.slots, totals.stored, totals.extra, totals.slots ? 100.0 * totals.extra / totals.slots : 0.0);
 	for (int i = 1; i <= PATHS_LIMIT; i++)
 		if (totals.reasons[i])
 			printf("not clear: %u %s\n", totals.reasons[i], ptx_reason_word((enum paths_reason)i));
 	/* A sample in which little was written, or little clear, would show nothing. */
-	return totals.misses || totals.kernels < count || totals.clear < count / 4 || totals.stored < totals.slots / 8 || totals.faults > count / 10;
+	return totals.misses || totals.kernels < count || totals.clear < count / 4 ||
+	       totals.stored < totals.slots / 8 || totals.faults > count / 10;
 }
