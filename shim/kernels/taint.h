@@ -60,7 +60,7 @@ struct taint {
 	struct sets sets, targets;
 	uint32_t word_count;
 	bool *wide;  /* by slot: inside a parameter of 8 bytes or more */
-	set_id all_params, indexed_params, loaded, aggregate;
+	set_id all_params, indexed_params, loaded;
 
 	struct taint_state **states; /* by block; the last is where all returns meet */
 	uint64_t *queue;     /* a bit for each block that waits; the first in the code runs first */

@@ -116,7 +116,7 @@ static void load_local(struct taint *t, const struct sass_insn *insn)
 	}
 }
 
-/* [Ra(.64 or .U32) + UR + immediate]; `descriptor`: the UR holds none of the address. */
+/* [Ra(.64 or .U32) + UR + immediate]; without the UR where that is a descriptor. */
 static struct taint_pair address_of(struct taint *t, const struct sass_insn *insn, unsigned uniform, bool with_uniform)
 {
 	struct taint_pair address = taint_read_pair(t, insn, insn->a);
