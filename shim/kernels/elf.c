@@ -50,8 +50,11 @@ int elf_section_at(const struct elf *elf, uint32_t index, struct elf_section *re
 	if (index >= elf->section_count)
 		return -EINVAL;
 	const uint8_t *header = elf->image + elf->sections_at + (uint64_t)index * elf->section_bytes;
-	struct elf_section section = {
-		.index = index, .type = elf_u32(header + 4), .link = elf_u32(header + 40), .info = elf_u32(header + 44), .name = ""};
+	struct elf_section section = {.index = index,
+	                              .type = elf_u32(header + 4),
+	                              .link = elf_u32(header + 40),
+	                              .info = elf_u32(header + 44),
+	                              .name = ""};
 	if (elf->names && !(section.name = text_at(elf->names, elf->names_bytes, elf_u32(header))))
 		return -EINVAL;
 	uint64_t offset = elf_u64(header + 24), bytes = elf_u64(header + 32);
@@ -77,7 +80,9 @@ static int read_symbols(struct elf *elf)
 			if (err || !names.data)
 				return -EINVAL;
 			elf->symbols = section.data;
-			elf->symbol_count = section.bytes / SYMBOL_BYTES > UINT32_MAX ? 0 : (uint32_t)(section.bytes / SYMBOL_BYTES);
+			elf->symbol_count = section.bytes / SYMBOL_BYTES > UINT32_MAX
+			                            ? 0
+			                            : (uint32_t)(section.bytes / SYMBOL_BYTES);
 			elf->symbol_names = (const char *)names.data;
 			elf->symbol_names_bytes = names.bytes;
 		} else if (section.type == TYPE_SYMTAB_SHNDX && !elf->symbol_sections) {
@@ -93,8 +98,11 @@ int elf_open(const void *image, size_t bytes, struct elf *ret_elf)
 	const uint8_t *header = image;
 	if (bytes < HEADER_BYTES || memcmp(header, "\177ELF\2\1", 6) || elf_u16(header + 18) != MACHINE_CUDA)
 		return -EINVAL;
-	struct elf elf = {.image = image, .bytes = bytes, .sections_at = elf_u64(header + 40),
-		.section_count = elf_u16(header + 60), .section_bytes = elf_u16(header + 58)};
+	struct elf elf = {.image = image,
+	                  .bytes = bytes,
+	                  .sections_at = elf_u64(header + 40),
+	                  .section_count = elf_u16(header + 60),
+	                  .section_bytes = elf_u16(header + 58)};
 	uint32_t flags = elf_u32(header + 48), names = elf_u16(header + 62);
 	elf.sm = header[8] <= ABI_OLD ? flags & 0xff : flags >> 8 & 0xff;
 	if (elf.section_bytes < SECTION_BYTES || !inside(&elf, elf.sections_at, elf.section_bytes))
@@ -127,8 +135,11 @@ int elf_symbol_at(const struct elf *elf, uint32_t index, struct elf_symbol *ret_
 	if (index >= elf->symbol_count)
 		return -EINVAL;
 	const uint8_t *raw = elf->symbols + (size_t)index * SYMBOL_BYTES;
-	struct elf_symbol symbol = {.type = raw[4] & 15, .entry = raw[5] & OTHER_ENTRY, .section = elf_u16(raw + 6),
-		.value = elf_u64(raw + 8), .bytes = elf_u64(raw + 16)};
+	struct elf_symbol symbol = {.type = raw[4] & 15,
+	                            .entry = raw[5] & OTHER_ENTRY,
+	                            .section = elf_u16(raw + 6),
+	                            .value = elf_u64(raw + 8),
+	                            .bytes = elf_u64(raw + 16)};
 	symbol.name = text_at(elf->symbol_names, elf->symbol_names_bytes, elf_u32(raw));
 	if (!symbol.name)
 		return -EINVAL;
@@ -183,7 +194,7 @@ int elf_relocations(const struct elf *elf, uint32_t section,
 		for (size_t at = 0; at + stride <= list.bytes; at += stride) {
 			const uint8_t *raw = list.data + at;
 			struct elf_relocation relocation = {elf_u64(raw), elf_u32(raw + 8), elf_u32(raw + 12),
-				stride == 24 ? (int64_t)elf_u64(raw + 16) : 0};
+			                                    stride == 24 ? (int64_t)elf_u64(raw + 16) : 0};
 			int answer = each(ctx, &relocation);
 			if (answer)
 				return answer;

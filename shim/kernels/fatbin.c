@@ -45,8 +45,12 @@ int fatbin_next(struct fatbin *fatbin, struct fatbin_entry *ret_entry)
 	uint64_t payload = elf_u64(header + 8);
 	if (header_bytes < ENTRY_BYTES || header_bytes > left || payload > left - header_bytes || packed > payload)
 		return -EINVAL;
-	struct fatbin_entry entry = {.kind = elf_u16(header), .sm = elf_u32(header + 28), .flags = elf_u64(header + 40),
-		.payload = header + header_bytes, .payload_bytes = (size_t)payload, .bytes = (size_t)payload};
+	struct fatbin_entry entry = {.kind = elf_u16(header),
+	                             .sm = elf_u32(header + 28),
+	                             .flags = elf_u64(header + 40),
+	                             .payload = header + header_bytes,
+	                             .payload_bytes = (size_t)payload,
+	                             .bytes = (size_t)payload};
 	if (entry.flags & (FLAG_LZ4 | FLAG_ZSTD)) {
 		entry.packing = entry.flags & FLAG_ZSTD ? FATBIN_ZSTD : FATBIN_LZ4;
 		entry.payload_bytes = packed ? packed : (size_t)payload;

@@ -11,10 +11,10 @@ enum fatbin_kind { FATBIN_PTX = 1, FATBIN_CUBIN = 2 }; /* others (8: intermediat
 enum fatbin_packing { FATBIN_PLAIN, FATBIN_LZ4, FATBIN_ZSTD };
 
 struct fatbin_entry {
-	unsigned kind, sm;          /* enum fatbin_kind where known; compute capability times ten */
+	unsigned kind, sm; /* enum fatbin_kind where known; compute capability times ten */
 	enum fatbin_packing packing;
 	uint64_t flags;
-	const uint8_t *payload;     /* in the image, packed */
+	const uint8_t *payload;      /* in the image, packed */
 	size_t payload_bytes, bytes; /* packed; unpacked */
 };
 

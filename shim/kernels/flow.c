@@ -6,10 +6,10 @@
 /* Where an instruction leads, as far as one can say without the data flow. */
 struct way {
 	enum block_kind kind;
-	bool ends;      /* a block ends here */
-	bool on;        /* the next instruction follows */
-	bool returns;   /* the next instruction is a return point */
-	uint32_t target; /* instruction, or PROGRAM_NONE */
+	bool ends;                          /* a block ends here */
+	bool on;                            /* the next instruction follows */
+	bool returns;                       /* the next instruction is a return point */
+	uint32_t target;                    /* instruction, or PROGRAM_NONE */
 	bool table, taken, local_functions; /* all targets of those lists */
 };
 
@@ -117,8 +117,9 @@ static int each_local(const struct program *program, uint32_t insn, int (*each)(
 	const struct program_part *part = part_of(program, insn);
 	for (uint32_t i = 0; i < program->elf->symbol_count; i++) {
 		struct elf_symbol symbol;
-		if (elf_symbol_at(program->elf, i, &symbol) || symbol.type != ELF_SYMBOL_FUNCTION || symbol.section != part->section ||
-		    !symbol.value || symbol.value % SASS_BYTES || symbol.value / SASS_BYTES >= part->count)
+		if (elf_symbol_at(program->elf, i, &symbol) || symbol.type != ELF_SYMBOL_FUNCTION ||
+		    symbol.section != part->section || !symbol.value || symbol.value % SASS_BYTES ||
+		    symbol.value / SASS_BYTES >= part->count)
 			continue;
 		int err = each(ctx, part->first + (uint32_t)(symbol.value / SASS_BYTES));
 		if (err)
@@ -157,7 +158,8 @@ static int add_next(void *ctx, uint32_t insn)
 static bool return_literal(const struct program *program, const uint8_t *return_registers, uint32_t i, uint32_t *ret_insn)
 {
 	const struct sass_insn *insn = &program->insns[i];
-	bool move = (insn->base == 0x002 && insn->form == 4) || (insn->base == 0x024 && insn->form == 2 && insn->a == SASS_RZ);
+	bool move = (insn->base == 0x002 && insn->form == 4) ||
+	            (insn->base == 0x024 && insn->form == 2 && insn->a == SASS_RZ);
 	if (!move || insn->uniform || !return_registers[insn->d] || program->marks[i] || insn->immediate % SASS_BYTES)
 		return false;
 	const struct program_part *part = part_of(program, i);

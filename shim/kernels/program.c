@@ -116,7 +116,8 @@ static uint32_t function_at(struct gathering *gathering, const struct elf_symbol
 		sass_decode(&program->machine, section.data + (size_t)i * SASS_BYTES, insn);
 		marks[part.first + i] = 0;
 		links[part.first + i] = PROGRAM_NONE;
-		bool constant = insn->row && (insn->row->class == SASS_LOAD_CONST || insn->row->class == SASS_LOAD_CONST_UNIFORM);
+		bool constant = insn->row &&
+		                (insn->row->class == SASS_LOAD_CONST || insn->row->class == SASS_LOAD_CONST_UNIFORM);
 		bool operand = insn->base < 0x180 && (insn->form == 3 || insn->form == 5);
 		gathering->uses_bank4 |= (constant || operand) && sass_field(insn, 54, 59) == 4;
 		gathering->uses_bank2 |= (constant || operand) && sass_field(insn, 54, 59) == 2;
@@ -160,7 +161,8 @@ static int text_relocation(void *ctx, const struct elf_relocation *relocation)
 	struct program *program = gathering->program;
 	struct elf_symbol symbol;
 	uint32_t at = (uint32_t)(relocation->offset / SASS_BYTES);
-	if (relocation->offset / SASS_BYTES >= gathering->part->count || elf_symbol_at(program->elf, relocation->symbol, &symbol)) {
+	if (relocation->offset / SASS_BYTES >= gathering->part->count ||
+	    elf_symbol_at(program->elf, relocation->symbol, &symbol)) {
 		gathering->reason = PATHS_DAMAGED;
 		return -EINVAL;
 	}
@@ -174,7 +176,8 @@ static int text_relocation(void *ctx, const struct elf_relocation *relocation)
 			program->marks[at] |= MARK_EXTERNAL;
 			return 0;
 		}
-		uint32_t target = symbol.section && symbol.type == ELF_SYMBOL_FUNCTION ? function_at(gathering, &symbol) : PROGRAM_NONE;
+		uint32_t target = symbol.section && symbol.type == ELF_SYMBOL_FUNCTION ? function_at(gathering, &symbol)
+		                                                                       : PROGRAM_NONE;
 		if (gathering->error)
 			return gathering->error;
 		if (target == PROGRAM_NONE)
@@ -250,7 +253,8 @@ static void gather_part(struct gathering *gathering, size_t index)
 	if (gathering->error || gathering->reason || elf_section_at(elf, part.section, &text))
 		return;
 	const char *name = strncmp(text.name, ".text.", 6) ? "" : text.name + 6;
-	if (!elf_section_named(elf, ".nv.info.", name, &info) && elf_nvinfo(&info, branch_info, gathering) && !gathering->error)
+	if (!elf_section_named(elf, ".nv.info.", name, &info) && elf_nvinfo(&info, branch_info, gathering) &&
+	    !gathering->error)
 		gathering->reason = PATHS_DAMAGED;
 	struct elf_section bank2;
 	if (gathering->uses_bank2 && !elf_section_named(elf, ".nv.constant2.", name, &bank2))
@@ -278,7 +282,8 @@ enum paths_reason program_build(struct program *program, const struct elf *elf, 
 		if (program->params[i].offset + program->params[i].bytes > program->params_bytes)
 			return PATHS_DAMAGED;
 	program->entry = gathering.error ? PROGRAM_NONE : function_at(&gathering, &symbol);
-	for (size_t i = 0; program->entry != PROGRAM_NONE && !gathering.error && !gathering.reason && i < program->part_count; i++) {
+	for (size_t i = 0;
+	     program->entry != PROGRAM_NONE && !gathering.error && !gathering.reason && i < program->part_count; i++) {
 		gather_part(&gathering, i);
 		struct elf_section bank4;
 		/* Functions found in bank 4 are parts to gather too, so this stands in the loop. */

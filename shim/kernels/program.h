@@ -33,19 +33,19 @@ struct program_param {
 
 enum block_kind {
 	BLOCK_PLAIN,
-	BLOCK_RETURN,         /* leads to all return points */
-	BLOCK_WAIT,           /* leads on, and to what the barrier was armed with */
-	BLOCK_CALL,           /* leads to its target; its return point follows */
-	BLOCK_CALL_UNKNOWN,   /* leads to all functions of which an address is taken, and on */
-	BLOCK_BROKEN,         /* leads outside the code */
-	BLOCK_TABLE_UNKNOWN,  /* an indirect branch without a list of targets */
+	BLOCK_RETURN,        /* leads to all return points */
+	BLOCK_WAIT,          /* leads on, and to what the barrier was armed with */
+	BLOCK_CALL,          /* leads to its target; its return point follows */
+	BLOCK_CALL_UNKNOWN,  /* leads to all functions of which an address is taken, and on */
+	BLOCK_BROKEN,        /* leads outside the code */
+	BLOCK_TABLE_UNKNOWN, /* an indirect branch without a list of targets */
 };
 
 struct block {
-	uint32_t first, last; /* instructions, both included */
+	uint32_t first, last;            /* instructions, both included */
 	uint32_t next_first, next_count; /* in program.next */
-	uint32_t return_point; /* block, or PROGRAM_NONE */
-	uint8_t kind;          /* enum block_kind */
+	uint32_t return_point;           /* block, or PROGRAM_NONE */
+	uint8_t kind;                    /* enum block_kind */
 };
 
 struct program {
@@ -95,9 +95,9 @@ bool program_bank4_function(const struct program *program, uint32_t offset);
 
 /* Room for one more element of an array of `bytes` each. 0 or -ENOMEM. */
 int program_room(void *array, size_t count, size_t *room, size_t bytes);
-#define PROGRAM_PUSH(program, name, count, room_of, value) \
-	(program_room(&(program)->name, (program)->count, &(program)->room_of, sizeof *(program)->name) \
-		 ? -ENOMEM \
-		 : ((program)->name[(program)->count++] = (value), 0))
+#define PROGRAM_PUSH(program, name, count, room_of, value)                                                             \
+	(program_room(&(program)->name, (program)->count, &(program)->room_of, sizeof *(program)->name)                \
+	         ? -ENOMEM                                                                                             \
+	         : ((program)->name[(program)->count++] = (value), 0))
 
 #endif

@@ -16,14 +16,14 @@ struct sets_join {
 };
 
 struct sets {
-	size_t half;   /* 64-bit words of one half; a set has two halves, plain and scaled */
+	size_t half; /* 64-bit words of one half; a set has two halves, plain and scaled */
 	uint32_t count, room;
-	uint64_t *bits;    /* count times 2 * half */
-	set_id *scaled;    /* by set, UINT32_MAX: not worked out yet */
-	set_id *places;    /* open addressing, 0: free */
+	uint64_t *bits; /* count times 2 * half */
+	set_id *scaled; /* by set, UINT32_MAX: not worked out yet */
+	set_id *places; /* open addressing, 0: free */
 	size_t place_count;
 	struct sets_join *joins; /* direct-mapped, may forget */
-	int error;         /* 0, -ENOMEM, or -E2BIG past the limit: all answers since are meaningless */
+	int error;               /* 0, -ENOMEM, or -E2BIG past the limit: all answers since are meaningless */
 };
 
 /* `universe`: members are 0..universe-1, each also in a scaled form. 0 or -ENOMEM. */

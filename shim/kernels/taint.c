@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 static struct taint_guarded *guarded_entry(struct taint *t, const struct sass_insn *insn, bool uniform, unsigned reg)
 {
 	struct taint_guarded *entry = &t->guarded[uniform][reg];
 	unsigned predicate = insn->guard + (insn->uniform ? 8u : 0);
-	bool valid = entry->stamp == t->stamp && entry->predicate == predicate && entry->version == t->versions[predicate];
+	bool valid = entry->stamp == t->stamp && entry->predicate == predicate &&
+	             entry->version == t->versions[predicate];
 	return valid ? entry : NULL;
 }
 
@@ -105,18 +105,21 @@ set_id taint_const(struct taint *t, uint32_t bank, uint32_t offset)
 			return taint_one(t, FROM_WINDOW);
 		return offset < program->params_at ? 0 : t->loaded;
 	case 2:
-		return taint_join(t, program->bank2_global ? taint_one(t, FROM_GLOBAL) : 0, program->bank2_function ? taint_one(t, FROM_FUNCTION) : 0);
+		return taint_join(t, program->bank2_global ? taint_one(t, FROM_GLOBAL) : 0,
+		                  program->bank2_function ? taint_one(t, FROM_FUNCTION) : 0);
 	case 4:
 		return taint_one(t, program_bank4_function(program, offset) ? FROM_FUNCTION : FROM_GLOBAL);
 	default:
 		/* User constants may hold addresses. */
-		return bank == 3 && offset != UINT32_MAX ? taint_one(t, offset / 4 % 2 ? FROM_LOADED_HIGH : FROM_LOADED_LOW) : t->loaded;
+		return bank == 3 && offset != UINT32_MAX
+		               ? taint_one(t, offset / 4 % 2 ? FROM_LOADED_HIGH : FROM_LOADED_LOW)
+		               : t->loaded;
 	}
 }
 
 /* Literals in registers: indices of constant loads, factors, shift counts. Only within a block. */
-static void note_known(struct taint *t, const struct sass_insn *insn, struct taint_known before_a, struct taint_known before_b,
-                       struct taint_known before_c)
+static void note_known(struct taint *t, const struct sass_insn *insn, struct taint_known before_a,
+                       struct taint_known before_b, struct taint_known before_c)
 {
 	uint32_t value;
 	bool is = false;
@@ -143,7 +146,8 @@ static void note_known(struct taint *t, const struct sass_insn *insn, struct tai
 		break;
 	case 0x010:
 	case 0x036:
-		if (insn->form == 4 && before_a.stamp == t->stamp && !a_zero && (insn->base == 0x036 || c_zero) && !sass_field(insn, 72, 73))
+		if (insn->form == 4 && before_a.stamp == t->stamp && !a_zero && (insn->base == 0x036 || c_zero) &&
+		    !sass_field(insn, 72, 73))
 			value = before_a.value + insn->immediate, is = true;
 		break;
 	}
@@ -163,7 +167,8 @@ static int32_t stack_after(const struct taint *t, const struct sass_insn *insn)
 		return STACK_ANY;
 	if (constant && offset == (t->program->machine.sm >= 100 ? 0x37cu : 0x28u))
 		return 0;
-	bool adds = (insn->base == 0x010 && insn->form == 4 && insn->c == SASS_RZ) || (insn->base == 0x036 && insn->form == 4) ||
+	bool adds = (insn->base == 0x010 && insn->form == 4 && insn->c == SASS_RZ) ||
+	            (insn->base == 0x036 && insn->form == 4) ||
 	            (insn->base == 0x035 && insn->form == 4 && t->program->machine.sm >= 100);
 	if (!adds || insn->a != 1 || stack == STACK_ANY || stack == STACK_NONE || sass_field(insn, 72, 73))
 		return STACK_ANY;
@@ -174,8 +179,19 @@ static int32_t stack_after(const struct taint *t, const struct sass_insn *insn)
 static bool writes_stack(const struct sass_insn *insn)
 {
 	switch (insn->row->class) {
-	case SASS_MOVE: case SASS_SELECT: case SASS_MIX: case SASS_ADD: case SASS_MULTIPLY: case SASS_LEA: case SASS_SHIFT:
-	case SASS_LOAD_CONST: case SASS_LOAD: case SASS_LOAD_LOCAL: case SASS_LOAD_SHARED: case SASS_CLEAR: case SASS_CONVERT:
+	case SASS_MOVE:
+	case SASS_SELECT:
+	case SASS_MIX:
+	case SASS_ADD:
+	case SASS_MULTIPLY:
+	case SASS_LEA:
+	case SASS_SHIFT:
+	case SASS_LOAD_CONST:
+	case SASS_LOAD:
+	case SASS_LOAD_LOCAL:
+	case SASS_LOAD_SHARED:
+	case SASS_CLEAR:
+	case SASS_CONVERT:
 		return insn->d == 1 && !insn->uniform;
 	case SASS_MULTIPLY_WIDE:
 		return insn->d <= 1 && !insn->uniform;
@@ -223,8 +239,15 @@ static void dispatch(struct taint *t, const struct sass_insn *insn)
 	unsigned special = sass_field(insn, 72, 80);
 	unsigned uniform_d = insn->d & t->program->machine.uniform_mask;
 	switch (insn->row->class) {
-	case SASS_NOTHING: case SASS_TO_PREDICATES: case SASS_BRANCH: case SASS_BRANCH_TABLE: case SASS_RETURN: case SASS_EXIT:
-	case SASS_WAIT: case SASS_WARP_SYNC: case SASS_TENSOR:
+	case SASS_NOTHING:
+	case SASS_TO_PREDICATES:
+	case SASS_BRANCH:
+	case SASS_BRANCH_TABLE:
+	case SASS_RETURN:
+	case SASS_EXIT:
+	case SASS_WAIT:
+	case SASS_WARP_SYNC:
+	case SASS_TENSOR:
 		if (insn->row->class == SASS_TENSOR && insn->row->words)
 			taint_write(t, insn, insn->d, 0);
 		return;
@@ -234,7 +257,8 @@ static void dispatch(struct taint *t, const struct sass_insn *insn)
 	case SASS_ARM_FROM_REGISTER:
 		t->now.armed[sass_field(insn, 24, 28)] = sets_range(&t->targets, 0, t->program->armed_count);
 		return;
-	case SASS_CALL: case SASS_CALL_ABSOLUTE:
+	case SASS_CALL:
+	case SASS_CALL_ABSOLUTE:
 		if (t->program->marks[t->insn] & MARK_UNKNOWN)
 			taint_reason(t, PATHS_CALL);
 		if (t->program->marks[t->insn] & MARK_EXTERNAL)

@@ -14,16 +14,16 @@ enum taint_member {
 	FROM_LOADED_LOW,  /* low word of a load of 64 bits or more */
 	FROM_LOADED_HIGH, /* its high word */
 	FROM_LOADED_32,
-	FROM_GLOBAL,      /* address of a module variable */
-	FROM_FUNCTION,    /* address of a known function */
-	FROM_WINDOW,      /* where local or shared memory begins among generic addresses */
-	FROM_BLOCK,       /* generic address of the parameters themselves */
-	FROM_SHIFTED,     /* went through a right shift: a left shift may restore it, so it is not a mere index */
+	FROM_GLOBAL,   /* address of a module variable */
+	FROM_FUNCTION, /* address of a known function */
+	FROM_WINDOW,   /* where local or shared memory begins among generic addresses */
+	FROM_BLOCK,    /* generic address of the parameters themselves */
+	FROM_SHIFTED,  /* went through a right shift: a left shift may restore it, so it is not a mere index */
 	FROM_PARAMS = 16,
 };
 
-#define STACK_NONE INT32_MIN       /* not known yet: the block waits */
-#define STACK_ANY (INT32_MIN + 1)  /* differs between paths */
+#define STACK_NONE INT32_MIN      /* not known yet: the block waits */
+#define STACK_ANY (INT32_MIN + 1) /* differs between paths */
 
 /* At the entry of a block. */
 struct taint_state {
@@ -37,7 +37,7 @@ struct taint_state {
 struct taint_guarded {
 	uint32_t stamp, version; /* of the block being run; of the predicate */
 	uint8_t predicate;
-	set_id when[2];          /* by "predicate holds" */
+	set_id when[2]; /* by "predicate holds" */
 };
 
 struct taint_known {
@@ -59,22 +59,22 @@ struct taint {
 	struct kernel_paths *paths;
 	struct sets sets, targets;
 	uint32_t word_count;
-	bool *wide;  /* by slot: inside a parameter of 8 bytes or more */
+	bool *wide; /* by slot: inside a parameter of 8 bytes or more */
 	set_id all_params, indexed_params, loaded;
 
 	struct taint_state **states; /* by block; the last is where all returns meet */
-	uint64_t *queue;     /* a bit for each block that waits; the first in the code runs first */
+	uint64_t *queue;             /* a bit for each block that waits; the first in the code runs first */
 	uint32_t work;
-	size_t queue_hint;   /* no word before this one has a bit */
-	bool *reads_memory;  /* by block: what was stored matters to it */
-	set_id *ones;        /* the set of each single member, 0: not made yet */
+	size_t queue_hint;  /* no word before this one has a bit */
+	bool *reads_memory; /* by block: what was stored matters to it */
+	set_id *ones;       /* the set of each single member, 0: not made yet */
 
 	struct taint_state now; /* while a block runs */
 	uint32_t stamp;
-	uint32_t versions[16];  /* of predicates, then uniform ones */
+	uint32_t versions[16]; /* of predicates, then uniform ones */
 	struct taint_guarded guarded[2][256];
 	struct taint_known known[256];
-	uint32_t insn;          /* being run */
+	uint32_t insn;               /* being run */
 	unsigned high, uniform_high; /* no register from here on was ever written */
 	bool recording;
 

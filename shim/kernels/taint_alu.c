@@ -10,7 +10,8 @@ static struct taint_pair operand(struct taint *t, const struct sass_insn *insn, 
 	case OPERAND_UNIFORM:
 		return taint_read_uniform_pair(t, insn, operand->reg);
 	case OPERAND_CONST:
-		return (struct taint_pair){taint_const(t, operand->bank, operand->offset), taint_const(t, operand->bank, operand->offset + 4)};
+		return (struct taint_pair){taint_const(t, operand->bank, operand->offset),
+		                           taint_const(t, operand->bank, operand->offset + 4)};
 	case OPERAND_IMMEDIATE:
 		if (t->program->marks[t->insn] & MARK_GLOBAL)
 			return (struct taint_pair){taint_one(t, FROM_GLOBAL), taint_one(t, FROM_GLOBAL)};
@@ -79,7 +80,8 @@ static bool negated(const struct sass_insn *insn, const struct sass_operand oper
 	return at_64 ? sass_field(insn, 75, 76) : sass_field(insn, 63, 64);
 }
 
-static void compare_sum(struct taint *t, const struct sass_insn *insn, const struct sass_operand operands[3], struct taint_pair values[3])
+static void compare_sum(struct taint *t, const struct sass_insn *insn, const struct sass_operand operands[3],
+                        struct taint_pair values[3])
 {
 	if (!t->recording)
 		return;
@@ -92,7 +94,8 @@ static void compare_sum(struct taint *t, const struct sass_insn *insn, const str
 }
 
 /* The product's part of IMAD: the factors, as they stand if one is 1 or -1. */
-static set_id product(struct taint *t, const struct sass_insn *insn, const struct sass_operand operands[3], set_id a, set_id b)
+static set_id product(struct taint *t, const struct sass_insn *insn, const struct sass_operand operands[3], set_id a,
+                      set_id b)
 {
 	uint32_t value;
 	if (!a && !b)
@@ -104,12 +107,14 @@ static set_id product(struct taint *t, const struct sass_insn *insn, const struc
 	return taint_join(t, scale(t, a), scale(t, b));
 }
 
-static void multiply(struct taint *t, const struct sass_insn *insn, const struct sass_operand operands[3], struct taint_pair v[3])
+static void multiply(struct taint *t, const struct sass_insn *insn, const struct sass_operand operands[3],
+                     struct taint_pair v[3])
 {
 	set_id factor = product(t, insn, operands, v[0].low, v[1].low);
 	uint32_t value;
 	bool negative = sass_field(insn, 63, 64) || sass_field(insn, 75, 76) || sass_field(insn, 72, 73) ||
-	                (known(t, &operands[1], &value) && value >> 31) || (known(t, &operands[0], &value) && value >> 31);
+	                (known(t, &operands[1], &value) && value >> 31) ||
+	                (known(t, &operands[0], &value) && value >> 31);
 	if (t->recording && negative) {
 		taint_compared(t, factor, v[2].low);
 		taint_compared(t, factor, v[2].high);
@@ -117,7 +122,8 @@ static void multiply(struct taint *t, const struct sass_insn *insn, const struct
 	if (insn->row->class == SASS_MULTIPLY_WIDE) {
 		/* A product by 1 is a sign or zero extension: its high word is no address's. */
 		set_id high = scale(t, factor);
-		write_result(t, insn, (struct taint_pair){taint_join(t, factor, v[2].low), taint_join(t, high, v[2].high)}, true);
+		write_result(t, insn,
+		             (struct taint_pair){taint_join(t, factor, v[2].low), taint_join(t, high, v[2].high)}, true);
 		return;
 	}
 	if (insn->row->class == SASS_MULTIPLY_HIGH)
@@ -137,7 +143,8 @@ static void load_address(struct taint *t, const struct sass_insn *insn, struct t
 	write_result(t, insn, (struct taint_pair){taint_join(t, taint_join(t, v[0].low, v[2].low), v[1].low), 0}, false);
 }
 
-static void shift(struct taint *t, const struct sass_insn *insn, const struct sass_operand operands[3], struct taint_pair v[3])
+static void shift(struct taint *t, const struct sass_insn *insn, const struct sass_operand operands[3],
+                  struct taint_pair v[3])
 {
 	set_id value = taint_join(t, v[0].low, v[2].low);
 	uint32_t count;
@@ -161,12 +168,14 @@ static void convert(struct taint *t, const struct sass_insn *insn, struct taint_
 
 static void mix(struct taint *t, const struct sass_insn *insn, struct taint_pair v[3])
 {
-	if (t->recording && (insn->base == 0x012 || insn->base == 0x092 || insn->base == 0x017 || insn->base == 0x048 || insn->base == 0x085)) {
+	if (t->recording && (insn->base == 0x012 || insn->base == 0x092 || insn->base == 0x017 || insn->base == 0x048 ||
+	                     insn->base == 0x085)) {
 		taint_compared(t, v[0].low, v[1].low);
 		taint_compared(t, v[0].low, v[2].low);
 		taint_compared(t, v[1].low, v[2].low);
 	}
-	write_result(t, insn, join_pair(t, join_pair(t, v[0], v[1]), v[2]), sass_wide_modifier(&t->program->machine, insn));
+	write_result(t, insn, join_pair(t, join_pair(t, v[0], v[1]), v[2]),
+	             sass_wide_modifier(&t->program->machine, insn));
 }
 
 void taint_alu(struct taint *t, const struct sass_insn *insn)

@@ -22,7 +22,7 @@ static uint32_t slot_of(size_t word, unsigned bit)
 struct findings {
 	uint32_t plain, plain_wide; /* slots that are bases as they stand; those inside parameters of 8 bytes or more */
 	uint32_t slot, slot_wide;   /* one of each */
-	bool stray;                 /* the halves have 32-bit parameters, and not the same ones: perhaps an address in two of them */
+	bool stray; /* the halves have 32-bit parameters, and not the same ones: perhaps an address in two of them */
 };
 
 /* Is there a word among the bits that lies outside all parameters of 8 bytes and more? */
@@ -62,7 +62,8 @@ static void mark_slots(struct taint *t, struct taint_pair address, enum slot_use
 	const uint64_t *low = sets_bits(&t->sets, address.low), *high = sets_bits(&t->sets, address.high);
 	size_t half = t->sets.half;
 	for (size_t i = 0; i < half; i++) {
-		uint64_t bits = scaled_too ? slots_in(i, low[i] | low[half + i], high[i] | high[half + i]) : slots_in(i, low[i], high[i]);
+		uint64_t bits = scaled_too ? slots_in(i, low[i] | low[half + i], high[i] | high[half + i])
+		                           : slots_in(i, low[i], high[i]);
 		for (; bits; bits &= bits - 1) {
 			struct slot_paths *slot = &t->paths->slots[slot_of(i, (unsigned)__builtin_ctzll(bits))];
 			slot->use = slot->use > use ? slot->use : (uint8_t)use;
@@ -99,7 +100,8 @@ static enum paths_reason foreign_base(const struct taint *t, struct taint_pair a
 	if (has_base || sets_has(sets, address.high, FROM_WINDOW))
 		return PATHS_CLEAR;
 	for (unsigned member = FROM_LOADED_LOW; member <= FROM_LOADED_32; member++)
-		if (either(t, address, member) || sets_has_scaled(sets, address.low, member) || sets_has_scaled(sets, address.high, member))
+		if (either(t, address, member) || sets_has_scaled(sets, address.low, member) ||
+		    sets_has_scaled(sets, address.high, member))
 			return PATHS_TABLE;
 	if (sets_has_scaled(sets, address.low, FROM_GLOBAL) || sets_has_scaled(sets, address.high, FROM_GLOBAL))
 		return PATHS_GLOBAL;

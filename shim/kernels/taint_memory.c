@@ -28,7 +28,9 @@ static set_id read_words(struct taint *t, const struct sass_insn *insn, unsigned
 static void write_loaded(struct taint *t, const struct sass_insn *insn, unsigned reg, set_id extra, unsigned words)
 {
 	for (unsigned i = 0; i < words && reg != SASS_RZ && reg + i < SASS_RZ; i++) {
-		enum taint_member member = words == 1 ? FROM_LOADED_32 : (reg + i) % 2 ? FROM_LOADED_HIGH : FROM_LOADED_LOW;
+		enum taint_member member = words == 1      ? FROM_LOADED_32
+		                           : (reg + i) % 2 ? FROM_LOADED_HIGH
+		                                           : FROM_LOADED_LOW;
 		taint_write(t, insn, reg + i, taint_join(t, taint_one(t, member), extra));
 	}
 }
@@ -42,7 +44,8 @@ static void remember(struct taint *t, set_id *memory, set_id set)
 
 static struct taint_cell *find_cell(struct taint *t, int32_t word)
 {
-	for (size_t at = ((uint32_t)word * 0x9e3779b1u) & (t->cell_count - 1); t->cell_count; at = (at + 1) & (t->cell_count - 1))
+	for (size_t at = ((uint32_t)word * 0x9e3779b1u) & (t->cell_count - 1); t->cell_count;
+	     at = (at + 1) & (t->cell_count - 1))
 		if (!t->cells[at].used || t->cells[at].word == word)
 			return &t->cells[at];
 	return NULL;
@@ -126,7 +129,8 @@ static struct taint_pair address_of(struct taint *t, const struct sass_insn *ins
 	bool wide = sass_field(insn, 90, 91);
 	address.low = taint_join(t, address.low, u.low);
 	/* Bit 90 clear: the register adds 32 bits, and the high word is the uniform one's. */
-	address.high = wide || !insn->row || insn->row->class != SASS_STORE ? taint_join(t, address.high, u.high) : u.high;
+	address.high = wide || !insn->row || insn->row->class != SASS_STORE ? taint_join(t, address.high, u.high)
+	                                                                    : u.high;
 	return address;
 }
 
@@ -223,9 +227,10 @@ static void load_const(struct taint *t, const struct sass_insn *insn)
 {
 	bool uniform = insn->row->class == SASS_LOAD_CONST_UNIFORM;
 	unsigned words = sass_memory_words(insn), bytes = 4;
-	uint32_t bank = sass_field(insn, 54, 59), offset = insn->base == 0x1ac ? sass_field(insn, 37, 54) : sass_field(insn, 38, 54);
-	bool bindless = (insn->base == 0x182 && (insn->form == 2 || insn->bit91)) || (insn->base == 0x0b9 && insn->bit91) ||
-	                (insn->base == 0x1ac && insn->form == 5);
+	uint32_t bank = sass_field(insn, 54, 59),
+		 offset = insn->base == 0x1ac ? sass_field(insn, 37, 54) : sass_field(insn, 38, 54);
+	bool bindless = (insn->base == 0x182 && (insn->form == 2 || insn->bit91)) ||
+	                (insn->base == 0x0b9 && insn->bit91) || (insn->base == 0x1ac && insn->form == 5);
 	unsigned index = uniform ? uniform_field(t, insn->a) : insn->a;
 	bool indexed = insn->base == 0x0bb || (insn->base == 0x1ac && index != t->program->machine.uniform_zero) ||
 	               (insn->base == 0x182 && index != SASS_RZ);
@@ -240,7 +245,8 @@ static void load_const(struct taint *t, const struct sass_insn *insn)
 		else if (indexed && bank == 0)
 			set = offset <= t->program->params_at ? t->all_params : t->indexed_params;
 		else if (indexed)
-			set = taint_join(t, t->loaded, bank == 4 ? taint_one(t, FROM_GLOBAL) : taint_const(t, bank, UINT32_MAX));
+			set = taint_join(t, t->loaded,
+			                 bank == 4 ? taint_one(t, FROM_GLOBAL) : taint_const(t, bank, UINT32_MAX));
 		else
 			set = taint_const(t, bank, offset + bytes * i);
 		if (uniform)
@@ -281,7 +287,8 @@ void taint_memory(struct taint *t, const struct sass_insn *insn)
 		write_words(t, insn, insn->d, t->shared, sass_memory_words(insn));
 		return;
 	case SASS_LOAD_MATRIX:
-		write_words(t, insn, insn->d, t->shared, sass_field(insn, 72, 74) < 3 ? 1u << sass_field(insn, 72, 74) : 4);
+		write_words(t, insn, insn->d, t->shared,
+		            sass_field(insn, 72, 74) < 3 ? 1u << sass_field(insn, 72, 74) : 4);
 		return;
 	case SASS_LOAD_REDUCE:
 		taint_loaded(t, taint_read_pair(t, insn, insn->a));

@@ -158,7 +158,8 @@ static void solve_memory(struct taint *t)
 		}
 		t->memory_changed = false;
 		for (uint32_t i = 0; i < t->program->block_count; i++)
-			if (t->reads_memory[i] && t->states[i] && t->states[i]->reached && t->states[i]->stack != STACK_NONE)
+			if (t->reads_memory[i] && t->states[i] && t->states[i]->reached &&
+			    t->states[i]->stack != STACK_NONE)
 				push(t, i);
 		solve(t);
 	}
@@ -183,7 +184,9 @@ static void prepare_params(struct taint *t)
 			t->wide[slot] = true;
 		/* Only arrays and structs can be indexed in constant memory. */
 		if (program->params[i].bytes > 8)
-			t->indexed_params = taint_join(t, t->indexed_params, sets_range(&t->sets, FROM_PARAMS + first / 4, FROM_PARAMS + (end + 3) / 4));
+			t->indexed_params =
+				taint_join(t, t->indexed_params,
+			                   sets_range(&t->sets, FROM_PARAMS + first / 4, FROM_PARAMS + (end + 3) / 4));
 	}
 	if (!t->indexed_params)
 		t->indexed_params = t->all_params;
@@ -193,8 +196,17 @@ static void prepare_params(struct taint *t)
 static bool reads_memory(const struct sass_insn *insn)
 {
 	switch (insn->row ? insn->row->class : SASS_NOTHING) {
-	case SASS_LOAD: case SASS_LOAD_256: case SASS_LOAD_LOCAL: case SASS_LOAD_SHARED: case SASS_LOAD_MATRIX: case SASS_LOAD_REDUCE:
-	case SASS_ATOMIC: case SASS_ATOMIC_SHARED: case SASS_BULK: case SASS_TENSOR_STORE: case SASS_COPY_TO_SHARED:
+	case SASS_LOAD:
+	case SASS_LOAD_256:
+	case SASS_LOAD_LOCAL:
+	case SASS_LOAD_SHARED:
+	case SASS_LOAD_MATRIX:
+	case SASS_LOAD_REDUCE:
+	case SASS_ATOMIC:
+	case SASS_ATOMIC_SHARED:
+	case SASS_BULK:
+	case SASS_TENSOR_STORE:
+	case SASS_COPY_TO_SHARED:
 		return true;
 	default:
 		return false;

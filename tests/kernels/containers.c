@@ -12,7 +12,7 @@
 
 static int faults;
 
-#define CHECK(condition) \
+#define CHECK(condition)                                                                                               \
 	((condition) ? (void)0 : (void)(faults++, printf("%s:%d: %s\n", __FILE__, __LINE__, #condition)))
 
 static void lz4(void)
@@ -57,8 +57,10 @@ static void fatbins(const uint8_t *image, size_t bytes)
 			struct elf elf;
 			struct kernel_paths paths;
 			CHECK(!elf_open(unpacked, entry.bytes, &elf) && elf.sm == entry.sm);
-			CHECK(!paths_of_cubin(unpacked, entry.bytes, "copy", &paths) && paths.reason == PATHS_CLEAR && paths.slot_count == 3);
-			CHECK(paths.slots[0].use == SLOT_STORE && paths.slots[0].only_base && paths.slots[1].use == SLOT_LOAD);
+			CHECK(!paths_of_cubin(unpacked, entry.bytes, "copy", &paths) && paths.reason == PATHS_CLEAR &&
+			      paths.slot_count == 3);
+			CHECK(paths.slots[0].use == SLOT_STORE && paths.slots[0].only_base &&
+			      paths.slots[1].use == SLOT_LOAD);
 			CHECK(paths.store_count && paths.stores[0].base == 0 && !strcmp(paths.stores[0].kind, "STG"));
 			kernel_paths_free(&paths);
 			CHECK(!paths.slots && !paths.stores && !paths.slot_count);
@@ -77,7 +79,10 @@ static void fatbins(const uint8_t *image, size_t bytes)
 	CHECK(fatbin_find(image, bytes, 0) == 0 && fatbin_find(image, bytes, 1) == bytes);
 	for (size_t cut = 0; cut < container; cut++)
 		CHECK(fatbin_open(image, cut, &fatbin, NULL) == -EINVAL);
-	struct { uint32_t magic, version; const void *data, *file; } wrapper = {FATBIN_WRAPPER_MAGIC, 1, image, NULL};
+	struct {
+		uint32_t magic, version;
+		const void *data, *file;
+	} wrapper = {FATBIN_WRAPPER_MAGIC, 1, image, NULL};
 	CHECK(fatbin_of_wrapper(&wrapper) == image);
 	wrapper.magic = FATBIN_CONTAINER_MAGIC;
 	CHECK(!fatbin_of_wrapper(&wrapper));
@@ -128,7 +133,8 @@ static void unknown_instruction(const uint8_t *image, size_t bytes)
 int main(int argc, char **argv)
 {
 	size_t fatbin_bytes, cubin_bytes;
-	uint8_t *fatbin = argc == 3 ? read_whole(argv[1], &fatbin_bytes) : NULL, *image = argc == 3 ? read_whole(argv[2], &cubin_bytes) : NULL;
+	uint8_t *fatbin = argc == 3 ? read_whole(argv[1], &fatbin_bytes) : NULL,
+		*image = argc == 3 ? read_whole(argv[2], &cubin_bytes) : NULL;
 	if (!fatbin || !image)
 		return 1;
 	lz4();

@@ -76,7 +76,8 @@ static void mutate(const uint8_t *image, size_t bytes, unsigned count)
 int main(int argc, char **argv)
 {
 	size_t cubin_bytes, fatbin_bytes;
-	uint8_t *cubin = argc == 4 ? read_whole(argv[1], &cubin_bytes) : NULL, *fatbin = argc == 4 ? read_whole(argv[2], &fatbin_bytes) : NULL;
+	uint8_t *cubin = argc == 4 ? read_whole(argv[1], &cubin_bytes) : NULL,
+		*fatbin = argc == 4 ? read_whole(argv[2], &fatbin_bytes) : NULL;
 	if (!cubin || !fatbin)
 		return 1;
 	int faults = cut_everywhere(cubin, cubin_bytes);

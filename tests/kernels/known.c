@@ -12,7 +12,8 @@
 #include "shim/kernels/paths.h"
 #include "tests/kernels/file.h"
 
-static const char *const reasons[] = {"clear", "table", "global", "split", "no_base", "call", "instruction", "architecture", "damaged", "limit"};
+static const char *const reasons[] = {"clear", "table",       "global",       "split",   "no_base",
+                                      "call",  "instruction", "architecture", "damaged", "limit"};
 
 struct line {
 	char *kernel, *stored, *not_stored, *reasons;
@@ -28,7 +29,8 @@ static int read_table(char *text)
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		if (*line == '#')
 			continue;
-		char *colon = strchr(line, ':'), *first = colon ? strchr(colon, '|') : NULL, *second = first ? strchr(first + 1, '|') : NULL;
+		char *colon = strchr(line, ':'), *first = colon ? strchr(colon, '|') : NULL,
+		     *second = first ? strchr(first + 1, '|') : NULL;
 		if (!second || line_count == sizeof lines / sizeof lines[0])
 			return 1;
 		*colon = *first = *second = 0;
@@ -47,7 +49,8 @@ static bool has_word(const char *list, const char *word)
 }
 
 /* Faults among the slots of a list, whether each is said to be stored through. */
-static int check_slots(const char *where, const struct line *line, const char *list, bool stored, const struct kernel_paths *paths)
+static int check_slots(const char *where, const struct line *line, const char *list, bool stored,
+                       const struct kernel_paths *paths)
 {
 	int faults = 0;
 	char *end;
@@ -57,7 +60,8 @@ static int check_slots(const char *where, const struct line *line, const char *l
 			return faults;
 		bool said = slot < paths->slot_count && paths->slots[slot].use == SLOT_STORE;
 		if (said != stored) {
-			printf("%s: %s: slot %lu is %sstored through, reason %s\n", where, line->kernel, slot, said ? "" : "not ", reasons[paths->reason]);
+			printf("%s: %s: slot %lu is %sstored through, reason %s\n", where, line->kernel, slot,
+			       said ? "" : "not ", reasons[paths->reason]);
 			faults++;
 		}
 	}
@@ -105,7 +109,8 @@ static int check_file(const char *path)
 	int faults = 0;
 	for (uint32_t i = 0; i < elf.symbol_count; i++) {
 		struct elf_symbol symbol;
-		if (elf_symbol_at(&elf, i, &symbol) || symbol.type != ELF_SYMBOL_FUNCTION || !symbol.entry || !symbol.section)
+		if (elf_symbol_at(&elf, i, &symbol) || symbol.type != ELF_SYMBOL_FUNCTION || !symbol.entry ||
+		    !symbol.section)
 			continue;
 		faults += check_kernel(where, image, bytes, symbol.name);
 	}

@@ -125,12 +125,14 @@ static void compare(const struct elf *elf, const char *kernel, const struct kern
 	char *name = __cxa_demangle(kernel, NULL, NULL, &status), *args[PARAMS];
 	char *copy = name ? strdup(name) : NULL;
 	int count = copy ? arguments(copy, args) : -1;
-	if (count > 0 && program_build(&program, elf, kernel, &err) == PATHS_CLEAR && !err && (size_t)count == program.param_count) {
+	if (count > 0 && program_build(&program, elf, kernel, &err) == PATHS_CLEAR && !err &&
+	    (size_t)count == program.param_count) {
 		qsort(program.params, program.param_count, sizeof *program.params, by_offset);
 		for (int i = 0; i < count; i++) {
 			enum pointer pointer = pointer_of(args[i]);
 			size_t slot = program.params[i].offset / 8;
-			if (pointer == NO_POINTER || pointer == TABLE || program.params[i].bytes != 8 || slot >= paths->slot_count)
+			if (pointer == NO_POINTER || pointer == TABLE || program.params[i].bytes != 8 ||
+			    slot >= paths->slot_count)
 				continue;
 			bool stored = paths->slots[slot].use == SLOT_STORE;
 			tally->pointers++;
@@ -171,9 +173,9 @@ static void survey_kernel(const struct elf *elf, const struct elf_symbol *symbol
 		struct elf_section text;
 		if (!elf_section_at(elf, symbol->section, &text) && symbol->value + paths.reason_offset + 16 <= text.bytes)
 			code = text.data + symbol->value + paths.reason_offset;
-		printf("  reason %d sm_%u at %#x op %03x+%u %016lx %016lx: %.100s\n", paths.reason, elf->sm, paths.reason_offset,
-		       code ? elf_u16(code) & 0xfff : 0, code ? code[11] >> 3 & 1 : 0, code ? elf_u64(code) : 0,
-		       code ? elf_u64(code + 8) : 0, symbol->name);
+		printf("  reason %d sm_%u at %#x op %03x+%u %016lx %016lx: %.100s\n", paths.reason, elf->sm,
+		       paths.reason_offset, code ? elf_u16(code) & 0xfff : 0, code ? code[11] >> 3 & 1 : 0,
+		       code ? elf_u64(code) : 0, code ? elf_u64(code + 8) : 0, symbol->name);
 	}
 	if (paths.reason != PATHS_INSTRUCTION && paths.reason < PATHS_ARCHITECTURE)
 		compare(elf, symbol->name, &paths, tally);
@@ -207,7 +209,8 @@ static void survey_entry(const struct fatbin_entry *entry)
 	}
 	for (uint32_t i = 0; i < elf.symbol_count; i++) {
 		struct elf_symbol symbol;
-		if (!elf_symbol_at(&elf, i, &symbol) && symbol.type == ELF_SYMBOL_FUNCTION && symbol.entry && symbol.section && seen++ % every == 0)
+		if (!elf_symbol_at(&elf, i, &symbol) && symbol.type == ELF_SYMBOL_FUNCTION && symbol.entry &&
+		    symbol.section && seen++ % every == 0)
 			survey_kernel(&elf, &symbol, tally);
 	}
 	free(image);
@@ -221,11 +224,12 @@ static void print_tally(const char *file, unsigned sm, struct tally *tally)
 	       "instruction %lu, damaged %lu, limit %lu; not unpacked %lu; const pointers stored %lu of %lu, others %lu of %lu; "
 	       "%.2f s per 1000, slowest %.1f ms (%lu instructions: %s)\n",
 	       strrchr(file, '/') ? strrchr(file, '/') + 1 : file, sm, tally->kernels,
-	       tally->kernels ? 100.0 * (double)tally->reasons[PATHS_CLEAR] / (double)tally->kernels : 0, tally->no_store,
-	       tally->reasons[PATHS_TABLE], tally->reasons[PATHS_GLOBAL], tally->reasons[PATHS_SPLIT], tally->reasons[PATHS_NO_BASE],
-	       tally->reasons[PATHS_CALL], tally->reasons[PATHS_INSTRUCTION], tally->reasons[PATHS_DAMAGED] + tally->damaged,
-	       tally->reasons[PATHS_LIMIT], tally->unpacked_not, tally->const_stored, tally->const_pointers, tally->plain_stored,
-	       tally->plain_pointers, tally->kernels ? 1000 * tally->seconds / (double)tally->kernels : 0, 1000 * tally->slowest,
+	       tally->kernels ? 100.0 * (double)tally->reasons[PATHS_CLEAR] / (double)tally->kernels : 0,
+	       tally->no_store, tally->reasons[PATHS_TABLE], tally->reasons[PATHS_GLOBAL], tally->reasons[PATHS_SPLIT],
+	       tally->reasons[PATHS_NO_BASE], tally->reasons[PATHS_CALL], tally->reasons[PATHS_INSTRUCTION],
+	       tally->reasons[PATHS_DAMAGED] + tally->damaged, tally->reasons[PATHS_LIMIT], tally->unpacked_not,
+	       tally->const_stored, tally->const_pointers, tally->plain_stored, tally->plain_pointers,
+	       tally->kernels ? 1000 * tally->seconds / (double)tally->kernels : 0, 1000 * tally->slowest,
 	       tally->slowest_insns, show ? tally->slowest_name : "");
 	*tally = (struct tally){0};
 }

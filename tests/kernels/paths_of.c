@@ -9,7 +9,8 @@
 
 int main(int argc, char **argv)
 {
-	static const char *const reasons[] = {"clear", "table", "global", "split", "no_base", "call", "instruction", "architecture", "damaged", "limit"};
+	static const char *const reasons[] = {"clear", "table",       "global",       "split",   "no_base",
+	                                      "call",  "instruction", "architecture", "damaged", "limit"};
 	for (int i = 1; i < argc; i++) {
 		size_t bytes;
 		void *image = read_whole(argv[i], &bytes);
@@ -21,13 +22,15 @@ int main(int argc, char **argv)
 		for (uint32_t k = 0; k < elf.symbol_count; k++) {
 			struct elf_symbol symbol;
 			struct kernel_paths paths;
-			if (elf_symbol_at(&elf, k, &symbol) || symbol.type != ELF_SYMBOL_FUNCTION || !symbol.entry || !symbol.section)
+			if (elf_symbol_at(&elf, k, &symbol) || symbol.type != ELF_SYMBOL_FUNCTION || !symbol.entry ||
+			    !symbol.section)
 				continue;
 			if (paths_of_cubin(image, bytes, symbol.name, &paths))
 				return 1;
 			printf("%s %s", symbol.name, reasons[paths.reason]);
 			for (size_t slot = 0; slot < paths.slot_count; slot++)
-				printf(" %c%s%s", "-LS"[paths.slots[slot].use], paths.slots[slot].only_base ? "o" : "", paths.slots[slot].compared ? "c" : "");
+				printf(" %c%s%s", "-LS"[paths.slots[slot].use], paths.slots[slot].only_base ? "o" : "",
+				       paths.slots[slot].compared ? "c" : "");
 			printf("\n");
 			kernel_paths_free(&paths);
 		}
