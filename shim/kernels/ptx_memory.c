@@ -336,7 +336,7 @@ static void take(struct ptxa_step *step, const struct ptxa_operand *operand, uin
                  const struct ptxa_function *function)
 {
 	struct ptxa_program *program = step->program;
-	struct ptxa_value value = ptxa_plain(0, 0);
+	struct ptxa_value value;
 	uint32_t bytes;
 
 	if (callee & PTX_IS_REGISTER) {
