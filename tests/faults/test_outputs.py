@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from harness import PROGRAMS, environment, kinds, records, scene
+from harness import HERE, PROGRAMS, environment, kinds, records, scene
 
 UNLIMITED = "site_limit=1000000"
 
@@ -34,7 +34,10 @@ def test_log_in_an_unwritable_folder(tmp_path):
     for part in [place, *place.parents][:4]:
         if str(part).startswith("/tmp/"):
             os.chmod(part, part.stat().st_mode | stat.S_IXOTH)
-    done = scene("outputs", "unprivileged", 1, options=f"log={place}/log")
+    # The checkout may be closed to others, too.
+    kernels = shutil.copyfile(HERE.parent / "misuse" / "kernels.ptx", tmp_path / "kernels.ptx")
+    kernels.chmod(0o444)
+    done = scene("outputs", "unprivileged", 1, options=f"log={place}/log", MISUSE_PTX=kernels)
     assert (done.status, done.out) == (0, "done\n"), done
     assert f"cuconst: log {place}/log cannot be opened (Permission denied): records go to stderr only" in done.said()
     assert list(place.iterdir()) == []
