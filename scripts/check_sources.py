@@ -15,7 +15,7 @@ LONGEST = 599
 LONG_BY_NATURE = {"LICENSE"}
 TABS = {".c", ".h", ".S"}
 SPACES = {".py", ".md", ".build", ".yaml", ".toml"}
-GENERATED_FOLDERS = {"data", "corpus", "ptx_corpus", "golden"}
+GENERATED_FOLDERS = {"data", "corpus", "golden"}
 
 
 def hidden(character):
