@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tests/softgpu/driver/module.h"
+#include "tests/softgpu/driver/probe.h"
 
 enum { WRAPPER_MAGIC = 0x466243b1, FATBIN_KIND_PTX = 1 };
 #define FATBIN_MAGIC 0xba55ed50u
@@ -34,17 +35,22 @@ static CUresult text_of_fatbin(const char *image, const char **ret_text, size_t 
 	if (header.header_bytes < sizeof(header))
 		return CUDA_ERROR_INVALID_IMAGE;
 	const char *at = image + header.header_bytes, *end = at + header.bytes;
+	bool compressed = false;
 	for (; (size_t)(end - at) >= sizeof(entry); at += entry.header_bytes + entry.bytes) {
 		memcpy(&entry, at, sizeof(entry));
 		if (entry.header_bytes < sizeof(entry) || entry.header_bytes > (size_t)(end - at) ||
 		    entry.bytes > (size_t)(end - at) - entry.header_bytes)
 			return CUDA_ERROR_INVALID_IMAGE;
+		compressed |= entry.kind == FATBIN_KIND_PTX && entry.compressed_bytes != 0;
 		if (entry.kind == FATBIN_KIND_PTX && entry.compressed_bytes == 0) {
 			*ret_text = at + entry.header_bytes;
 			*ret_bytes = strnlen(*ret_text, entry.bytes);
 			return CUDA_SUCCESS;
 		}
 	}
+	sg_say("a fat binary %s: build with -gencode arch=compute_80,code=compute_80%s",
+	       compressed ? "has its PTX compressed, which is not read here" : "has no PTX",
+	       compressed ? " --no-compress" : "");
 	return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
@@ -84,8 +90,10 @@ CUresult sg_image_text(const void *image, const char **ret_text, size_t *ret_byt
 	}
 	if (magic == FATBIN_MAGIC)
 		return text_of_fatbin(image, ret_text, ret_bytes);
-	if (memcmp(image, "\177ELF", 4) == 0)
+	if (memcmp(image, "\177ELF", 4) == 0) {
+		sg_say("a cubin is machine code, which is not run here: load PTX");
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	}
 	*ret_text = image;
 	*ret_bytes = strlen(image);
 	return begins_like_ptx(image) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;

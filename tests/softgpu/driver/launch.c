@@ -4,12 +4,11 @@
 #include "tests/softgpu/driver/function.h"
 #include "tests/softgpu/driver/op.h"
 #include "tests/softgpu/driver/order.h"
+#include "tests/softgpu/driver/probe.h"
 #include "tests/softgpu/driver/stream.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 const struct ptx_function *sg_launch_ptx(const struct sg_launch *launch)
 {
@@ -159,15 +158,6 @@ CUresult sg_launch_plan(const CUlaunchConfig *config, CUfunction asked, struct s
 	return status;
 }
 
-/* A fault that a test did not expect is hard to find from the error code alone. SOFTGPU_QUIET=1 silences it. */
-static void report(const struct ptx_fault *fault)
-{
-	const char *quiet = getenv("SOFTGPU_QUIET");
-
-	if (quiet == NULL || strcmp(quiet, "1") != 0)
-		dprintf(STDERR_FILENO, "softgpu: kernel fault: %s\n", fault->message);
-}
-
 CUresult sg_launch_run(const struct sg_launch *launch)
 {
 	struct ptx_fault fault = {0};
@@ -189,8 +179,9 @@ CUresult sg_launch_run(const struct sg_launch *launch)
 		.host_threads = sg_order() == SG_ORDER_THREADS ? 0 : 1,
 	};
 	enum ptx_status status = ptx_run(ptx, &run, &fault);
+	/* A fault that nobody expected is hard to find from the error code alone. */
 	if (status != PTX_OK)
-		report(&fault);
+		sg_say("kernel fault: %s", fault.message);
 	return sg_status_of(status);
 }
 

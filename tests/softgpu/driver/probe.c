@@ -1,6 +1,7 @@
 #include "tests/softgpu/driver/probe.h"
 
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -98,16 +99,35 @@ CUresult sg_probe_call(size_t index)
 	return atomic_load_explicit(&attention, memory_order_relaxed) == 0 ? CUDA_SUCCESS : look_closer(index);
 }
 
+static bool is_quiet(void)
+{
+	const char *quiet = getenv("SOFTGPU_QUIET");
+
+	return quiet != NULL && strcmp(quiet, "1") == 0;
+}
+
+void sg_say(const char *format, ...)
+{
+	char text[512];
+	va_list arguments;
+
+	if (is_quiet())
+		return;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	dprintf(STDERR_FILENO, "softgpu: %s\n", text);
+}
+
 CUresult sg_unimplemented(size_t index)
 {
 	static atomic_uchar said[1024];
 	CUresult status = sg_probe_call(index);
-	const char *quiet = getenv("SOFTGPU_QUIET");
 
 	if (status != CUDA_SUCCESS)
 		return status;
-	if ((quiet == NULL || strcmp(quiet, "1") != 0) && index < sizeof(said) && atomic_exchange(&said[index], 1) == 0)
-		dprintf(STDERR_FILENO, "softgpu: %s is not implemented\n", sg_symbols[index].name);
+	if (!is_quiet() && index < sizeof(said) && atomic_exchange(&said[index], 1) == 0)
+		sg_say("%s is not implemented", sg_symbols[index].name);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 

@@ -214,6 +214,13 @@ static void images(void)
 	get(module, "fill");
 	fatbin.kind = 2;
 	STATUS(CUDA_ERROR_NO_BINARY_FOR_GPU, cuModuleLoadData(&module, &fatbin));
+	/* PTX, but compressed. */
+	fatbin.kind = 1;
+	fatbin.compressed = 77;
+	STATUS(CUDA_ERROR_NO_BINARY_FOR_GPU, cuModuleLoadData(&module, &fatbin));
+	fatbin.compressed = 0;
+	OK(cuModuleLoadData(&module, &fatbin));
+	fatbin.kind = 2;
 	STATUS(CUDA_ERROR_NO_BINARY_FOR_GPU, cuModuleLoadData(&module, "\177ELF and so on"));
 	STATUS(CUDA_ERROR_INVALID_PTX,
 	       cuModuleLoadDataEx(&module, ".version 7.0\n.target sm_70\n.address_size 64\nnonsense;\n", 2, options,

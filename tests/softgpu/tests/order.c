@@ -12,7 +12,7 @@ struct course {
 	unsigned char order[ALL]; /* stream * EACH + number, as they ran */
 	_Atomic unsigned count;
 	uint32_t racy, synchronised;
-	unsigned in_caller;
+	_Atomic unsigned in_caller;
 	unsigned failures;
 };
 
