@@ -18,7 +18,7 @@ struct slot_paths {
 	bool compared; /* compared with, or subtracted from, another slot's address: must not be swapped for a twin */
 };
 
-/* Why a kernel stores through addresses that did not come from its parameters, or could not be read. Static text in paths_reason(). */
+/* Why a kernel stores through addresses that did not come from its parameters, or could not be read. Static text: paths_reason_text(). */
 enum paths_reason {
 	PATHS_CLEAR,        /* every store has a parameter base (or a local or shared one) */
 	PATHS_TABLE,        /* an address was loaded from memory */

@@ -193,7 +193,7 @@ void native_prepare(void)
 		atomic_store(&unwind_cfa, (uintptr_t)dlvsym(gcc, "_Unwind_GetCFA", "GCC_3.3"));
 		atomic_store(&unwind, (uintptr_t)dlvsym(gcc, "_Unwind_Backtrace", "GCC_3.3"));
 	}
-	/* glibc 2.35. dlvsym is not interposed by us, and the symbol has a version. */
+	/* glibc 2.35. The symbol has a version; our own dlvsym passes such a name on to libc at once. */
 	atomic_store(&find_object, (uintptr_t)dlvsym(RTLD_DEFAULT, "_dl_find_object", "GLIBC_2.35"));
 	if (object_of((void *)(uintptr_t)native_prepare, &start, &end, &path, &base)) {
 		atomic_store(&own_start, start);
