@@ -109,7 +109,13 @@ void effect_unmap(struct call *call, uint64_t address, uint64_t bytes);
 void effect_context_end(struct call *call, CUcontext context);
 void effect_primary_end(struct call *call, CUdevice device);
 void effect_primary_reset(struct call *call, CUdevice device);
-void effect_module_end(struct call *call);
+
+/* modules.c */
+void effect_module_load(struct call *call, CUmodule *module, const void *image);
+void effect_module_load_file(struct call *call, CUmodule *module, const char *path);
+void effect_library_load(struct call *call, CUlibrary *library, const void *image);
+void effect_library_load_file(struct call *call, CUlibrary *library, const char *path);
+void effect_module_end(struct call *call, const void *handle);
 
 /* launches.c */
 void effect_launch(struct call *call, CUfunction function, void **params, void **extra);

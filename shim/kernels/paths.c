@@ -29,6 +29,10 @@ const char *paths_reason_text(enum paths_reason reason)
 		[PATHS_ARCHITECTURE] = "is for a machine that is not known",
 		[PATHS_DAMAGED] = "the image is cut or contradicts itself",
 		[PATHS_LIMIT] = "is too large to follow",
+		[PATHS_UNSEEN] = "the image was not seen being loaded, or is gone",
+		[PATHS_UNKEPT] = "the image was too large to keep",
+		[PATHS_UNPACKED] = "the image is packed with zstd, and there is no libzstd.so.1",
+		[PATHS_NO_CODE] = "the image holds no code of it for this device",
 	};
 	return (unsigned)reason < sizeof texts / sizeof texts[0] ? texts[reason] : "?";
 }

@@ -30,6 +30,11 @@ enum paths_reason {
 	PATHS_ARCHITECTURE, /* machine code of a generation that is not known */
 	PATHS_DAMAGED,      /* the image is cut or contradicts itself */
 	PATHS_LIMIT,        /* too large to follow within the limits */
+	/* Of images: there was nothing to analyse. */
+	PATHS_UNSEEN,   /* it was not seen being loaded, or is gone */
+	PATHS_UNKEPT,   /* too large to be kept */
+	PATHS_UNPACKED, /* packed, and nothing there to unpack it */
+	PATHS_NO_CODE,  /* holds neither machine code nor PTX of that kernel for this device */
 };
 
 /* One store-like instruction, for messages. */

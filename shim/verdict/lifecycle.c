@@ -13,6 +13,7 @@
 #include "shim/effects/capture.h"
 #include "shim/effects/graphs.h"
 #include "shim/hook_state.h"
+#include "shim/kernels/images.h"
 #include "shim/report/report.h"
 #include "shim/verdict/judge.h"
 #include "shim/verdict/options.h"
@@ -125,6 +126,7 @@ static void fork_child(void)
 	judge_postfork_child();
 	capture_reset();
 	hook_counts_reset();
+	images_reset();
 	if (atomic_load(&initialised)) {
 		atomic_store(&hook_disabled, true);
 		atomic_store(&hook_armed, false);
@@ -201,6 +203,7 @@ void lifecycle_start(void)
 		return;
 	}
 	site_set_resolver(door_find_symbol);
+	images_set_loader(&(struct images_loader){door_object_at, door_dlsym});
 	prepare_verify();
 	if (protect_start() || pthread_atfork(fork_prepare, fork_parent, fork_child)) {
 		lifecycle_disable("out of memory at the start");
