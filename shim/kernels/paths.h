@@ -42,6 +42,8 @@ struct store_site {
 	uint32_t offset;  /* bytes from the kernel's entry (machine code), or line of the PTX text */
 	uint32_t base;    /* slot that is its only base; UINT32_MAX: none, or several */
 	const char *kind; /* "STG", "RED", "st.global", ...: static text */
+	const char *file; /* of its source, where the image has line info: lives for ever; else NULL */
+	uint32_t line;
 };
 
 struct kernel_paths {

@@ -14,15 +14,17 @@
 #include "shim/report/report.h"
 #include "shim/verdict/judge.h"
 #include "shim/verdict/lifecycle.h"
+#include "shim/verdict/neighbours.h"
 #include "shim/verdict/verify.h"
 
 #define API __attribute__((visibility("default")))
-#define KNOWN_FLAGS (CUCONST_NO_BASELINE | CUCONST_STREAM)
+#define KNOWN_FLAGS (CUCONST_NO_BASELINE | CUCONST_STREAM | CUCONST_VERIFY_ONLY)
 #define LAST_LOOK 64 /* ranges whose last check is one launch */
+#define MAPPINGS 64  /* that a neighbourhood reaches beyond a range, on each side */
 
-/* Which context a range's memory belongs to, to end it with that context. */
+/* Which context a range's memory belongs to, to end it with that context, and the neighbourhood that it joined. */
 struct home {
-	registry_handle handle;
+	registry_handle handle, neighbourhood;
 	CUcontext context;
 	UT_hash_handle hh;
 };
@@ -44,7 +46,9 @@ int protect_start(void)
 	struct registry *made;
 	if (protect_ranges())
 		return 0;
-	int error = registry_create(&hooks, &made);
+	int error = neighbours_start();
+	if (!error)
+		error = registry_create(&hooks, &made);
 	if (!error)
 		atomic_store_explicit(&ranges, made, memory_order_release);
 	return error;
@@ -56,8 +60,44 @@ static cuconst_result cuda_failed(CUresult result, cuconst_result answer)
 	return answer;
 }
 
+/* The memory around a range within which a kernel can run over into it unseen. */
+struct allocation {
+	uint64_t start, end;
+};
+
+/* Is this address mapped by virtual memory management? */
+static bool is_mapping(uint64_t address)
+{
+	CUmemGenericAllocationHandle handle;
+	if (!drv.cuMemRetainAllocationHandle || !drv.cuMemRelease ||
+	    drv.cuMemRetainAllocationHandle(&handle, (void *)address) != CUDA_SUCCESS)
+		return false;
+	drv.cuMemRelease(handle);
+	return true;
+}
+
+/* Mappings of one reservation lie side by side and serve one pool: those next to the range's are its neighbours as well. Other allocations end where they end. */
+static void add_mappings(struct allocation *allocation)
+{
+	CUdeviceptr base;
+	size_t bytes;
+	if (!is_mapping(allocation->start))
+		return;
+	for (int i = 0; i < MAPPINGS && allocation->start && is_mapping(allocation->start - 1) &&
+	                drv.cuMemGetAddressRange_v2(&base, &bytes, allocation->start - 1) == CUDA_SUCCESS &&
+	                base < allocation->start;
+	     i++)
+		allocation->start = base;
+	for (int i = 0; i < MAPPINGS && is_mapping(allocation->end) &&
+	                drv.cuMemGetAddressRange_v2(&base, &bytes, allocation->end) == CUDA_SUCCESS &&
+	                base + bytes > allocation->end;
+	     i++)
+		allocation->end = base + bytes;
+}
+
 /* Is every byte of [start, end) inside live allocations, one after the other (a reserved range may hold several mappings)? */
-static cuconst_result check_memory(uint64_t start, uint64_t end, int *ret_device, CUcontext *ret_context)
+static cuconst_result check_memory(uint64_t start, uint64_t end, int *ret_device, CUcontext *ret_context,
+                                   struct allocation *ret_allocation)
 {
 	unsigned type = 0;
 	int device = -1;
@@ -75,8 +115,11 @@ static cuconst_result check_memory(uint64_t start, uint64_t end, int *ret_device
 		result = drv.cuMemGetAddressRange_v2(&base, &bytes, at);
 		if (result != CUDA_SUCCESS || base + bytes <= at)
 			return cuda_failed(result, at == start ? CUCONST_ERROR_NOT_DEVICE : CUCONST_ERROR_OUT_OF_RANGE);
-		at = base + bytes;
+		if (at == start)
+			ret_allocation->start = base;
+		at = ret_allocation->end = base + bytes;
 	}
+	add_mappings(ret_allocation);
 	*ret_device = device;
 	*ret_context = context;
 	return CUCONST_OK;
@@ -116,12 +159,13 @@ static CUresult enter_context(int device, CUcontext context, CUcontext *ret_cont
 	return result;
 }
 
-static void remember_home(registry_handle handle, CUcontext context)
+static void remember_home(registry_handle handle, CUcontext context, registry_handle neighbourhood)
 {
 	struct home *home = calloc(1, sizeof *home);
 	if (!home)
-		return; /* here and below: the range then outlives its context, and ends with the process */
+		return; /* here and below: the range then outlives its context, and ends with the process; its neighbourhood stays */
 	home->handle = handle;
+	home->neighbourhood = neighbourhood;
 	home->context = context;
 	pthread_mutex_lock(&homes_lock);
 	HASH_ADD(hh, homes, handle, sizeof home->handle, home);
@@ -139,6 +183,8 @@ static void forget_home(registry_handle handle)
 	if (home)
 		HASH_DEL(homes, home);
 	pthread_mutex_unlock(&homes_lock);
+	if (home)
+		neighbours_leave(home->neighbourhood);
 	free(home);
 }
 
@@ -195,14 +241,15 @@ API cuconst_result cuconst_protect(uint64_t ptr, size_t bytes, const char *label
 	bool pushed = false;
 	int device;
 	void *baseline = NULL;
-	registry_handle handle;
+	registry_handle handle, neighbourhood;
+	struct allocation allocation = {0};
 	if (info)
 		memcpy(&facts, info, info->size < sizeof facts ? info->size : sizeof facts);
 	if (!ptr || !bytes || ptr + bytes < ptr || flags & ~KNOWN_FLAGS || !ret_handle)
 		return CUCONST_ERROR_INVALID_VALUE;
 	if (!active())
 		return CUCONST_ERROR_NOT_ACTIVE;
-	cuconst_result answer = check_memory(ptr, ptr + bytes, &device, &context);
+	cuconst_result answer = check_memory(ptr, ptr + bytes, &device, &context, &allocation);
 	if (answer != CUCONST_OK)
 		return answer;
 	CUresult result = enter_context(device, context, &context, &pushed);
@@ -214,8 +261,12 @@ API cuconst_result cuconst_protect(uint64_t ptr, size_t bytes, const char *label
 		result = verify_attach(ptr, ptr + bytes, flags & CUCONST_STREAM, facts.stream, &baseline);
 		hook_thread.depth--;
 	}
-	if (result == CUDA_SUCCESS)
+	/* Before the range: addresses outside all neighbourhoods are not looked up. */
+	neighbourhood = result == CUDA_SUCCESS ? neighbours_join(allocation.start, allocation.end) : 0;
+	if (neighbourhood)
 		answer = insert(ptr, ptr + bytes, label, flags, device, &facts, baseline, &handle);
+	else if (result == CUDA_SUCCESS)
+		answer = CUCONST_ERROR_OUT_OF_MEMORY;
 	else
 		answer = cuda_failed(result, result == CUDA_ERROR_OUT_OF_MEMORY ? CUCONST_ERROR_OUT_OF_MEMORY
 		                                                                : CUCONST_ERROR_CUDA);
@@ -224,9 +275,11 @@ API cuconst_result cuconst_protect(uint64_t ptr, size_t bytes, const char *label
 	if (answer != CUCONST_OK) {
 		if (baseline)
 			verify_release(baseline);
+		if (neighbourhood)
+			neighbours_leave(neighbourhood);
 		return answer;
 	}
-	remember_home(handle, context);
+	remember_home(handle, context, neighbourhood);
 	atomic_fetch_add(&ranges_ever, 1);
 	atomic_store(&hook_armed, true);
 	*ret_handle = handle;
@@ -241,16 +294,21 @@ static cuconst_result handle_error(int error)
 /* Compares one range with its baseline now. `api` names who asked. */
 static cuconst_result check_range(struct range *range, const char *api)
 {
+	uint64_t now = launch_serial(), looked = atomic_load_explicit(&range->mark, memory_order_relaxed);
 	struct verify_writer writer = {.api = api, .device = range_device(range)};
 	bool changed = false;
 	if (!range->attachment)
 		return CUCONST_OK;
 	site_capture(&writer.site, __builtin_return_address(0));
+	writer.launches_before = now > looked ? now - looked : 0;
+	writer.candidates = judge_neighbours(range, looked, &writer.candidate_count);
 	hook_thread.depth++;
 	CUresult result = verify_now(range, &writer, &changed);
 	hook_thread.depth--;
+	free((void *)(uintptr_t)writer.candidates);
 	if (result != CUDA_SUCCESS)
 		return cuda_failed(result, CUCONST_ERROR_CUDA);
+	atomic_store_explicit(&range->mark, now, memory_order_relaxed);
 	return changed ? CUCONST_ERROR_CHANGED : CUCONST_OK;
 }
 
@@ -476,13 +534,24 @@ struct last_look {
 static void look(struct last_look *last)
 {
 	const struct verify_writer writer = {.api = "cuconst_at_exit", .device = -1};
+	struct verify_target targets[LAST_LOOK];
 	CUcontext popped;
+	uint64_t now = launch_serial();
+	for (size_t i = 0; i < last->count; i++) {
+		uint64_t looked = atomic_load_explicit(&last->ranges[i]->mark, memory_order_relaxed);
+		targets[i] = (struct verify_target){.range = last->ranges[i],
+		                                    .launches_before = now > looked ? now - looked : 0,
+		                                    .device = range_device(last->ranges[i])};
+		targets[i].candidates = judge_neighbours(last->ranges[i], looked, &targets[i].candidate_count);
+	}
 	if (last->count && drv.cuCtxPushCurrent_v2(last->context) == CUDA_SUCCESS) {
-		verify_after(&writer, last->ranges, last->count, CU_STREAM_LEGACY);
+		verify_after_each(&writer, targets, last->count, CU_STREAM_LEGACY);
 		drv.cuCtxPopCurrent_v2(&popped);
 	}
-	while (last->count)
-		range_put(last->ranges[--last->count]);
+	while (last->count) {
+		free((void *)(uintptr_t)targets[--last->count].candidates);
+		range_put(last->ranges[last->count]);
+	}
 }
 
 static int add_to_look(struct range *range, void *data)
