@@ -68,6 +68,9 @@ const char *paths_reason_text(enum paths_reason reason);
  */
 int paths_of_cubin(const void *image, size_t bytes, const char *kernel, struct kernel_paths *ret_paths);
 
+/* For paths_of_ptx(): source lines of its stores. */
+void paths_add_text_lines(const char *text, size_t bytes, struct kernel_paths *paths);
+
 /* PTX text: the same question. `text` need not be terminated. 0, -ENOENT, -ENOMEM. */
 int paths_of_ptx(const char *text, size_t bytes, const char *kernel, struct kernel_paths *ret_paths);
 
