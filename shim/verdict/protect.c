@@ -12,6 +12,7 @@
 #include "shim/hash.h"
 #include "shim/hook_state.h"
 #include "shim/report/report.h"
+#include "shim/verdict/allocation.h"
 #include "shim/verdict/judge.h"
 #include "shim/verdict/lifecycle.h"
 #include "shim/verdict/neighbours.h"
@@ -20,7 +21,6 @@
 #define API __attribute__((visibility("default")))
 #define KNOWN_FLAGS (CUCONST_NO_BASELINE | CUCONST_STREAM | CUCONST_VERIFY_ONLY)
 #define LAST_LOOK 64 /* ranges whose last check is one launch */
-#define MAPPINGS 64  /* that a neighbourhood reaches beyond a range, on each side */
 
 /* Which context a range's memory belongs to, to end it with that context, and the neighbourhood that it joined. */
 struct home {
@@ -58,71 +58,6 @@ static cuconst_result cuda_failed(CUresult result, cuconst_result answer)
 {
 	last_cuda_error = result;
 	return answer;
-}
-
-/* The memory around a range within which a kernel can run over into it unseen. */
-struct allocation {
-	uint64_t start, end;
-};
-
-/* Is this address mapped by virtual memory management? */
-static bool is_mapping(uint64_t address)
-{
-	CUmemGenericAllocationHandle handle;
-	if (!drv.cuMemRetainAllocationHandle || !drv.cuMemRelease ||
-	    drv.cuMemRetainAllocationHandle(&handle, (void *)address) != CUDA_SUCCESS)
-		return false;
-	drv.cuMemRelease(handle);
-	return true;
-}
-
-/* Mappings of one reservation lie side by side and serve one pool: those next to the range's are its neighbours as well. Other allocations end where they end. */
-static void add_mappings(struct allocation *allocation)
-{
-	CUdeviceptr base;
-	size_t bytes;
-	if (!is_mapping(allocation->start))
-		return;
-	for (int i = 0; i < MAPPINGS && allocation->start && is_mapping(allocation->start - 1) &&
-	                drv.cuMemGetAddressRange_v2(&base, &bytes, allocation->start - 1) == CUDA_SUCCESS &&
-	                base < allocation->start;
-	     i++)
-		allocation->start = base;
-	for (int i = 0; i < MAPPINGS && is_mapping(allocation->end) &&
-	                drv.cuMemGetAddressRange_v2(&base, &bytes, allocation->end) == CUDA_SUCCESS &&
-	                base + bytes > allocation->end;
-	     i++)
-		allocation->end = base + bytes;
-}
-
-/* Is every byte of [start, end) inside live allocations, one after the other (a reserved range may hold several mappings)? */
-static cuconst_result check_memory(uint64_t start, uint64_t end, int *ret_device, CUcontext *ret_context,
-                                   struct allocation *ret_allocation)
-{
-	unsigned type = 0;
-	int device = -1;
-	CUcontext context = NULL;
-	CUresult result = drv.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, start);
-	if (result != CUDA_SUCCESS || type != CU_MEMORYTYPE_DEVICE)
-		return cuda_failed(result, CUCONST_ERROR_NOT_DEVICE);
-	if (drv.cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, start) != CUDA_SUCCESS)
-		device = -1;
-	if (drv.cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, start) != CUDA_SUCCESS)
-		context = NULL;
-	for (uint64_t at = start; at < end;) {
-		CUdeviceptr base;
-		size_t bytes;
-		result = drv.cuMemGetAddressRange_v2(&base, &bytes, at);
-		if (result != CUDA_SUCCESS || base + bytes <= at)
-			return cuda_failed(result, at == start ? CUCONST_ERROR_NOT_DEVICE : CUCONST_ERROR_OUT_OF_RANGE);
-		if (at == start)
-			ret_allocation->start = base;
-		at = ret_allocation->end = base + bytes;
-	}
-	add_mappings(ret_allocation);
-	*ret_device = device;
-	*ret_context = context;
-	return CUCONST_OK;
 }
 
 /*
@@ -239,20 +174,20 @@ API cuconst_result cuconst_protect(uint64_t ptr, size_t bytes, const char *label
 	struct cuconst_protect_info facts = {0};
 	CUcontext context;
 	bool pushed = false;
-	int device;
 	void *baseline = NULL;
 	registry_handle handle, neighbourhood;
-	struct allocation allocation = {0};
+	struct allocation allocation;
+	CUresult result;
 	if (info)
 		memcpy(&facts, info, info->size < sizeof facts ? info->size : sizeof facts);
 	if (!ptr || !bytes || ptr + bytes < ptr || flags & ~KNOWN_FLAGS || !ret_handle)
 		return CUCONST_ERROR_INVALID_VALUE;
 	if (!active())
 		return CUCONST_ERROR_NOT_ACTIVE;
-	cuconst_result answer = check_memory(ptr, ptr + bytes, &device, &context, &allocation);
+	cuconst_result answer = allocation_of(ptr, ptr + bytes, &allocation, &result);
 	if (answer != CUCONST_OK)
-		return answer;
-	CUresult result = enter_context(device, context, &context, &pushed);
+		return cuda_failed(result, answer);
+	result = enter_context(allocation.device, allocation.context, &context, &pushed);
 	if (result != CUDA_SUCCESS)
 		return cuda_failed(result, CUCONST_ERROR_CUDA);
 	lifecycle_arm();
@@ -264,7 +199,7 @@ API cuconst_result cuconst_protect(uint64_t ptr, size_t bytes, const char *label
 	/* Before the range: addresses outside all neighbourhoods are not looked up. */
 	neighbourhood = result == CUDA_SUCCESS ? neighbours_join(allocation.start, allocation.end) : 0;
 	if (neighbourhood)
-		answer = insert(ptr, ptr + bytes, label, flags, device, &facts, baseline, &handle);
+		answer = insert(ptr, ptr + bytes, label, flags, allocation.device, &facts, baseline, &handle);
 	else if (result == CUDA_SUCCESS)
 		answer = CUCONST_ERROR_OUT_OF_MEMORY;
 	else
