@@ -8,7 +8,8 @@
 
 #define WRITERS 64 /* kernels by parameter that are told apart in one allocation; beyond, the oldest makes room */
 #define PROBES 8
-#define OVERLAPPING 8 /* neighbourhoods that hold one address: one, or few where mappings of one reservation grew */
+#define OVERLAPPING                                                                                                    \
+	8 /* neighbourhoods that hold one address: one, and for an instant those that it takes the place of */
 #define FIRST_REACH ((uint64_t)1 << 16)
 
 /* One kernel that stores through one slot. The key says both; a writer that takes another's place begins anew. */
@@ -59,42 +60,6 @@ static size_t holding(uint64_t address, struct range **ret_found)
 	return count < OVERLAPPING ? count : OVERLAPPING;
 }
 
-registry_handle neighbours_join(uint64_t start, uint64_t end)
-{
-	struct range *found[OVERLAPPING];
-	registry_handle handle = 0;
-	pthread_mutex_lock(&lock);
-	size_t count = holding(start, found);
-	for (size_t i = 0; i < count && !handle; i++)
-		if (found[i]->start == start && found[i]->end == end) {
-			((struct neighbourhood *)found[i]->attachment)->protections++;
-			handle = found[i]->handle;
-		}
-	if (!handle) {
-		struct neighbourhood *made = calloc(1, sizeof *made);
-		const struct registry_spec spec = {.start = start, .end = end, .attachment = made};
-		if (made)
-			made->protections = 1;
-		if (made && registry_insert(neighbours_all(), &spec, &handle, NULL)) {
-			free(made);
-			handle = 0;
-		}
-	}
-	pthread_mutex_unlock(&lock);
-	put_each(found, count);
-	return handle;
-}
-
-void neighbours_leave(registry_handle neighbourhood)
-{
-	pthread_mutex_lock(&lock);
-	struct range *range = registry_find(neighbours_all(), neighbourhood);
-	if (range && !--((struct neighbourhood *)range->attachment)->protections)
-		registry_remove(neighbours_all(), neighbourhood, NULL);
-	pthread_mutex_unlock(&lock);
-	range_put(range);
-}
-
 /* Function (48 bits, of a multiple of 16), argument from -1 on, 8-byte slot in it; what is too large for its field is cut to the greatest. */
 static uint64_t key_of(const struct call_slot *slot)
 {
@@ -132,6 +97,85 @@ static struct writer *writer_at(struct neighbourhood *neighbourhood, uint64_t ke
 	atomic_store_explicit(&oldest->count, 0, memory_order_relaxed);
 	atomic_store(&oldest->key, key);
 	return oldest;
+}
+
+/* Locked. Takes over what another neighbourhood knows. */
+static void absorb(struct neighbourhood *into, struct neighbourhood *from)
+{
+	into->protections += from->protections;
+	for (size_t i = 0; i < WRITERS; i++) {
+		struct writer *old = &from->writers[i];
+		uint64_t key = atomic_load(&old->key);
+		if (!key)
+			continue;
+		struct writer *writer = writer_at(into, key);
+		atomic_store(&writer->count, atomic_load(&old->count));
+		atomic_store(&writer->last, atomic_load(&old->last));
+		atomic_store(&writer->value, atomic_load(&old->value));
+		atomic_store(&writer->api, atomic_load(&old->api));
+		writer->site = old->site;
+		writer->site_key = old->site_key;
+	}
+}
+
+/*
+ * Locked. One neighbourhood in place of all that overlap it, which are references. It is there before they go: an address in any of them is always in
+ * one.
+ */
+static bool replace(uint64_t start, uint64_t end, struct range **old, size_t count)
+{
+	struct neighbourhood *made = calloc(1, sizeof *made);
+	if (!made)
+		return false;
+	made->protections = 1;
+	for (size_t i = 0; i < count; i++) {
+		start = old[i]->start < start ? old[i]->start : start;
+		end = old[i]->end > end ? old[i]->end : end;
+		absorb(made, old[i]->attachment);
+	}
+	const struct registry_spec spec = {.start = start, .end = end, .attachment = made};
+	if (registry_insert(neighbours_all(), &spec, NULL, NULL)) {
+		free(made);
+		return false;
+	}
+	for (size_t i = 0; i < count; i++)
+		registry_remove(neighbours_all(), old[i]->handle, NULL);
+	return true;
+}
+
+bool neighbours_join(uint64_t start, uint64_t end)
+{
+	struct range **found = NULL;
+	bool joined = false;
+	pthread_mutex_lock(&lock);
+	/* Nobody else adds any. */
+	size_t count = registry_overlaps(neighbours_all(), start, end, NULL, 0);
+	if (count)
+		found = malloc(count * sizeof(struct range *));
+	if (!count || found) {
+		count = registry_overlaps(neighbours_all(), start, end, found, count);
+		joined = count == 1 && found[0]->start <= start && found[0]->end >= end;
+		if (joined)
+			((struct neighbourhood *)found[0]->attachment)->protections++;
+		else
+			joined = replace(start, end, found, count);
+		put_each(found, count);
+	}
+	pthread_mutex_unlock(&lock);
+	free(found);
+	return joined;
+}
+
+void neighbours_leave(uint64_t address)
+{
+	struct range *found[OVERLAPPING];
+	pthread_mutex_lock(&lock);
+	size_t count = holding(address, found);
+	for (size_t i = 0; i < count; i++)
+		if (!--((struct neighbourhood *)found[i]->attachment)->protections)
+			registry_remove(neighbours_all(), found[i]->handle, NULL);
+	put_each(found, count);
+	pthread_mutex_unlock(&lock);
 }
 
 static bool note_in(struct neighbourhood *neighbourhood, const struct call_slot *slot, uint64_t serial, const char *api)

@@ -21,11 +21,11 @@ struct call_slot; /* effects/call.h */
 int neighbours_start(void);
 
 /*
- * A range in the allocation [start, end) is about to be protected. Allocations are shared by the ranges in them; each leaves with the handle that it
- * got. 0: no memory.
+ * A range in the allocation [start, end) is about to be protected, and its protection ended: any address of it says which. Allocations are shared by the ranges in
+ * them; those that overlap (mappings were added to a pool) become one. False: no memory.
  */
-registry_handle neighbours_join(uint64_t start, uint64_t end);
-void neighbours_leave(registry_handle neighbourhood);
+bool neighbours_join(uint64_t start, uint64_t end);
+void neighbours_leave(uint64_t address);
 
 /* All of them, for neighbours_hit(). NULL before neighbours_start(). */
 struct registry *neighbours_all(void);

@@ -22,9 +22,10 @@
 #define KNOWN_FLAGS (CUCONST_NO_BASELINE | CUCONST_STREAM | CUCONST_VERIFY_ONLY)
 #define LAST_LOOK 64 /* ranges whose last check is one launch */
 
-/* Which context a range's memory belongs to, to end it with that context, and the neighbourhood that it joined. */
+/* Which context a range's memory belongs to, to end it with that context, and where it is. */
 struct home {
-	registry_handle handle, neighbourhood;
+	registry_handle handle;
+	uint64_t start;
 	CUcontext context;
 	UT_hash_handle hh;
 };
@@ -94,13 +95,13 @@ static CUresult enter_context(int device, CUcontext context, CUcontext *ret_cont
 	return result;
 }
 
-static void remember_home(registry_handle handle, CUcontext context, registry_handle neighbourhood)
+static void remember_home(registry_handle handle, CUcontext context, uint64_t start)
 {
 	struct home *home = calloc(1, sizeof *home);
 	if (!home)
 		return; /* here and below: the range then outlives its context, and ends with the process; its neighbourhood stays */
 	home->handle = handle;
-	home->neighbourhood = neighbourhood;
+	home->start = start;
 	home->context = context;
 	pthread_mutex_lock(&homes_lock);
 	HASH_ADD(hh, homes, handle, sizeof home->handle, home);
@@ -119,7 +120,7 @@ static void forget_home(registry_handle handle)
 		HASH_DEL(homes, home);
 	pthread_mutex_unlock(&homes_lock);
 	if (home)
-		neighbours_leave(home->neighbourhood);
+		neighbours_leave(home->start);
 	free(home);
 }
 
@@ -175,7 +176,8 @@ API cuconst_result cuconst_protect(uint64_t ptr, size_t bytes, const char *label
 	CUcontext context;
 	bool pushed = false;
 	void *baseline = NULL;
-	registry_handle handle, neighbourhood;
+	registry_handle handle;
+	bool joined;
 	struct allocation allocation;
 	CUresult result;
 	if (info)
@@ -197,8 +199,8 @@ API cuconst_result cuconst_protect(uint64_t ptr, size_t bytes, const char *label
 		hook_thread.depth--;
 	}
 	/* Before the range: addresses outside all neighbourhoods are not looked up. */
-	neighbourhood = result == CUDA_SUCCESS ? neighbours_join(allocation.start, allocation.end) : 0;
-	if (neighbourhood)
+	joined = result == CUDA_SUCCESS && neighbours_join(allocation.start, allocation.end);
+	if (joined)
 		answer = insert(ptr, ptr + bytes, label, flags, allocation.device, &facts, baseline, &handle);
 	else if (result == CUDA_SUCCESS)
 		answer = CUCONST_ERROR_OUT_OF_MEMORY;
@@ -210,11 +212,11 @@ API cuconst_result cuconst_protect(uint64_t ptr, size_t bytes, const char *label
 	if (answer != CUCONST_OK) {
 		if (baseline)
 			verify_release(baseline);
-		if (neighbourhood)
-			neighbours_leave(neighbourhood);
+		if (joined)
+			neighbours_leave(ptr);
 		return answer;
 	}
-	remember_home(handle, context, neighbourhood);
+	remember_home(handle, context, ptr);
 	atomic_fetch_add(&ranges_ever, 1);
 	atomic_store(&hook_armed, true);
 	*ret_handle = handle;
