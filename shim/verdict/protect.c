@@ -228,41 +228,69 @@ static cuconst_result handle_error(int error)
 	return error == -ESTALE ? CUCONST_ERROR_STALE_HANDLE : CUCONST_ERROR_BAD_HANDLE;
 }
 
-/* Compares one range with its baseline now. `api` names who asked. */
-static cuconst_result check_range(struct range *range, const char *api)
+/* The launches since a range was last looked at: one of them may have written it. */
+struct window {
+	uint64_t now, looked;
+	const struct report_kernel *kernels; /* of these, such as stored beside it */
+	size_t kernel_count;
+};
+
+static struct window window_of(const struct range *range)
 {
-	uint64_t now = launch_serial(), looked = atomic_load_explicit(&range->mark, memory_order_relaxed);
-	struct verify_writer writer = {.api = api, .device = range_device(range)};
+	struct window window = {launch_serial(), atomic_load_explicit(&range->mark, memory_order_relaxed), NULL, 0};
+	window.kernels = judge_neighbours(range, window.looked, &window.kernel_count);
+	return window;
+}
+
+/* Compares one range with its baseline now. `api` names who asked. */
+static cuconst_result check_range(struct range *range, const struct window *window, const char *api)
+{
+	struct verify_writer writer = {.api = api,
+	                               .candidates = window->kernels,
+	                               .candidate_count = window->kernel_count,
+	                               .launches_before = window->now > window->looked ? window->now - window->looked : 0,
+	                               .device = range_device(range)};
 	bool changed = false;
 	if (!range->attachment)
 		return CUCONST_OK;
 	site_capture(&writer.site, __builtin_return_address(0));
-	writer.launches_before = now > looked ? now - looked : 0;
-	writer.candidates = judge_neighbours(range, looked, &writer.candidate_count);
 	hook_thread.depth++;
 	CUresult result = verify_now(range, &writer, &changed);
 	hook_thread.depth--;
-	free((void *)(uintptr_t)writer.candidates);
 	if (result != CUDA_SUCCESS)
 		return cuda_failed(result, CUCONST_ERROR_CUDA);
-	atomic_store_explicit(&range->mark, now, memory_order_relaxed);
+	atomic_store_explicit(&range->mark, window->now, memory_order_relaxed);
 	return changed ? CUCONST_ERROR_CHANGED : CUCONST_OK;
+}
+
+static cuconst_result check_now(struct range *range, const char *api)
+{
+	struct window window = window_of(range);
+	cuconst_result answer = check_range(range, &window, api);
+	free((void *)(uintptr_t)window.kernels);
+	return answer;
 }
 
 API cuconst_result cuconst_unprotect(cuconst_handle handle)
 {
 	struct range *range;
+	struct window window = {0};
 	if (!active())
 		return CUCONST_ERROR_NOT_ACTIVE;
-	int error = end_protection(handle, &range);
-	if (error)
-		return handle_error(error);
-	cuconst_result answer = CUCONST_OK;
-	if (capture_anywhere() && range->attachment)
-		atomic_fetch_add(&ended_unverified, 1); /* a check would invalidate the capture */
-	else
-		answer = check_range(range, "cuconst_unprotect");
+	/* Before the end: with the last range of an allocation goes what is known of kernels beside it. */
+	range = registry_find(ranges, handle);
+	if (range)
+		window = window_of(range);
 	range_put(range);
+	int error = end_protection(handle, &range);
+	cuconst_result answer = error ? handle_error(error) : CUCONST_OK;
+	if (!error && capture_anywhere() && range->attachment)
+		atomic_fetch_add(&ended_unverified, 1); /* a check would invalidate the capture */
+	else if (!error)
+		answer = check_range(range, &window, "cuconst_unprotect");
+	if (!error)
+		range_put(range);
+	free((void *)(uintptr_t)window.kernels);
 	return answer;
 }
 
@@ -282,7 +310,7 @@ API cuconst_result cuconst_release(cuconst_handle handle)
 
 static int check_each(struct range *range, void *data)
 {
-	cuconst_result *worst = data, answer = check_range(range, "cuconst_check");
+	cuconst_result *worst = data, answer = check_now(range, "cuconst_check");
 	if (answer != CUCONST_OK && *worst != CUCONST_ERROR_CHANGED)
 		*worst = answer;
 	return 0;
@@ -300,7 +328,7 @@ API cuconst_result cuconst_check(cuconst_handle handle)
 	struct range *range = registry_find(ranges, handle);
 	if (!range) /* tells stale from never given, and changes nothing: there is no such live range */
 		return handle_error(registry_remove(ranges, handle, NULL));
-	answer = check_range(range, "cuconst_check");
+	answer = check_now(range, "cuconst_check");
 	range_put(range);
 	return answer;
 }
@@ -473,13 +501,14 @@ static void look(struct last_look *last)
 	const struct verify_writer writer = {.api = "cuconst_at_exit", .device = -1};
 	struct verify_target targets[LAST_LOOK];
 	CUcontext popped;
-	uint64_t now = launch_serial();
 	for (size_t i = 0; i < last->count; i++) {
-		uint64_t looked = atomic_load_explicit(&last->ranges[i]->mark, memory_order_relaxed);
-		targets[i] = (struct verify_target){.range = last->ranges[i],
-		                                    .launches_before = now > looked ? now - looked : 0,
-		                                    .device = range_device(last->ranges[i])};
-		targets[i].candidates = judge_neighbours(last->ranges[i], looked, &targets[i].candidate_count);
+		struct window window = window_of(last->ranges[i]);
+		targets[i] = (struct verify_target){
+			.range = last->ranges[i],
+			.candidates = window.kernels,
+			.candidate_count = window.kernel_count,
+			.launches_before = window.now > window.looked ? window.now - window.looked : 0,
+			.device = range_device(last->ranges[i])};
 	}
 	if (last->count && drv.cuCtxPushCurrent_v2(last->context) == CUDA_SUCCESS) {
 		verify_after_each(&writer, targets, last->count, CU_STREAM_LEGACY);
