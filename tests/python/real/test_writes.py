@@ -185,6 +185,24 @@ def test_a_store_of_the_value_that_was_there(program, mode):
     assert made.run("deny").only["action"] == "denied"
 
 
+@pytest.mark.parametrize("protect, options", [
+    ("protect((p, SIZE), label='weights', verify_only=True)", ()),
+    ("protect((p, SIZE), label='weights')", ("--option", "store_paths=0")),
+], ids=["verify_only", "store_paths=0"])
+def test_what_deny_does_not_refuse(program, protect, options):
+    made = program(f"guard = {protect}\ncheck(driver.cuLaunchKernel(*kernel('fill', p, 7, SIZE // 4)))\nsynchronize()\n")
+    result = made.run("deny", *options)
+    assert result.first == 'cuconst: violation: kernel fill (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only "weights"', result.stderr
+    assert result.only["kernel"]["verdict"] == ("unknown" if options else "stores")
+
+
+def test_a_suppressed_kernel_is_not_refused(program, tmp_path):
+    (tmp_path / "known").write_text("kernel:fi*\n")
+    made = program("guard = protect((p, SIZE))\ncheck(driver.cuLaunchKernel(*kernel('fill', p, 7, SIZE // 4)))\nsynchronize()\nprint(digest(p))\n")
+    result = made.run("deny", "--suppressions", str(tmp_path / "known"))
+    assert (result.status, result.first, result.stdout) == (0, "", "{0: 3072, 7: 1024}\n"), result.stderr
+
+
 VERDICTS = {
     "clean": "kernel('copy', p, q, 32)",
     "stores": "kernel('fill', p + 1000, 0x01010101, 3)",
