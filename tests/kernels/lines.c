@@ -69,8 +69,8 @@ static void check(const char *name)
 	}
 	all_have_lines(name, "fill", &paths);
 	EXPECT(has(&paths, "lines.cu", 8), "%s", name);
-	EXPECT(has(&paths, "helper.h", 8), "%s", name);
-	EXPECT(has(&paths, "helper.h", 3), "%s", name);
+	EXPECT(has(&paths, "helper.cuh", 8), "%s", name);
+	EXPECT(has(&paths, "helper.cuh", 3), "%s", name);
 	kernel_paths_free(&paths);
 	if (read_paths(name, image, bytes, "other", &paths)) {
 		EXPECT(false, "%s", name);

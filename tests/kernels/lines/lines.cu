@@ -1,5 +1,5 @@
 /* Stores whose lines tests/kernels/lines.c knows. Compiled by ../build_cubins: change both. */
-#include "helper.h"
+#include "helper.cuh"
 
 extern "C" __global__ void fill(int *out, int value, int count)
 {
