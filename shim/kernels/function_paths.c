@@ -195,7 +195,12 @@ const struct kernel_paths *images_paths(CUfunction function)
 		return paths;
 	struct load load = {0};
 	paths = &unseen;
-	if (load_of(function, true, &load)) {
+	bool seen = load_of(function, true, &load);
+	if (!seen) {
+		images_missed();
+		seen = load_of(function, false, &load);
+	}
+	if (seen) {
 		paths = read_paths(&load, info->name);
 		image_put(load.image);
 	}

@@ -15,7 +15,7 @@ struct link_map;
 
 /* One image is copied up to this size, and all together up to that: they cost the program its memory. */
 #define IMAGE_COPY_BYTES ((size_t)64 << 20)
-#define IMAGE_COPIES_BYTES ((size_t)512 << 20)
+#define IMAGE_COPIES_BYTES ((size_t)256 << 20)
 
 enum image_form { IMAGE_PTX, IMAGE_CUBIN, IMAGE_FATBIN };
 

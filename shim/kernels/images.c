@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "shim/hash.h"
+#include "shim/kernels/function.h"
 #include "shim/kernels/image.h"
 #include "shim/kernels/images_internal.h"
 
@@ -28,6 +29,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct record *records;
 static uint64_t loads;
 static _Atomic bool any;          /* since the start */
+static _Atomic bool missed;       /* some function was not seen, since the last load */
 static _Atomic unsigned searches; /* that may ask the driver about any library */
 
 void images_reset(void)
@@ -71,7 +73,10 @@ static void free_all(struct record **list, size_t count)
 		free_record(list[i]);
 }
 
-/* Takes over the record. What had the handle before is gone: its end was not seen. */
+/*
+ * Takes over the record. What had the handle before is gone, and its functions with it: its end was not seen. Functions that were not seen are asked about
+ * anew: it may be theirs.
+ */
 static void put_in(struct record *record)
 {
 	pthread_mutex_lock(&lock);
@@ -84,6 +89,8 @@ static void put_in(struct record *record)
 	bool took = hash_took(record);
 	atomic_store_explicit(&any, true, memory_order_relaxed);
 	pthread_mutex_unlock(&lock);
+	if (old || atomic_exchange(&missed, false))
+		function_forget();
 	free_record(old);
 	if (!took)
 		free_record(record);
@@ -197,6 +204,11 @@ void images_ended(uint64_t load)
 void images_context_ended(CUcontext context)
 {
 	remove_all(of_context, context);
+}
+
+void images_missed(void)
+{
+	atomic_store(&missed, true);
 }
 
 bool images_any(void)

@@ -18,6 +18,9 @@ struct load {
 /* The load that a module or library came from, with a reference to its image. False: not seen. */
 bool images_find(const void *handle, struct load *ret_load);
 
+/* A function was not seen. The next load ends what is known of it; what was loaded before this call must be looked for once more. */
+void images_missed(void);
+
 /* A module that belongs to a library, in the current context: it ends with it. */
 void images_add_module(CUmodule module, const struct load *library);
 
