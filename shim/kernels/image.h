@@ -11,6 +11,7 @@
 
 #include "shim/kernels/paths.h"
 
+struct fatbin_entry;
 struct link_map;
 
 /* One image is copied up to this size, and all together up to that: they cost the program its memory. */
@@ -45,13 +46,33 @@ bool image_present(const struct image *image);
 int image_read(const struct image *image, size_t offset, void *to, size_t bytes);
 
 /*
+ * The code of an entry whose payload lies at `offset`, unpacked: for as long as the reference is held and the image is. Kept for the next kernel of it where it is
+ * not too large. 0, and as image_read() and fatbin_unpack().
+ */
+struct code {
+	_Atomic unsigned references;
+	const struct image *image;
+	size_t offset;
+	const uint8_t *bytes;
+	size_t length;
+	uint8_t *owned; /* NULL: lies in the image */
+};
+int image_code(const struct image *image, size_t offset, const struct fatbin_entry *entry, struct code **ret_code);
+void code_put(struct code *code);
+/* The image is about to be freed. */
+void image_code_forget(const struct image *image);
+/* fork child. */
+void image_code_reset(void);
+
+/*
  * Store paths of one kernel, by the code that the driver takes for each of these machines (compute capability times ten); where that is not known, of
  * all it may take, put together on the safe side. 0, also with a reason; -ENOMEM.
  */
 int image_paths(const struct image *image, const char *kernel, const unsigned *machines, size_t machine_count,
                 struct kernel_paths *ret_paths);
 
-/* For images_set_loader(). */
+/* For images_set_loader(). The environment is read once, as the driver does: getenv() and another thread's setenv() do not mix. */
+void image_read_environment(void);
 void image_set_object_finder(struct link_map *(*object_at)(const void *address));
 void zstd_set_symbol_finder(void *(*symbol)(void *library, const char *name));
 

@@ -282,6 +282,7 @@ void image_put(struct image *image)
 {
 	if (atomic_fetch_sub(&image->references, 1) != 1)
 		return;
+	image_code_forget(image);
 	if (image->copied) {
 		atomic_fetch_sub(&copied_bytes, image->length);
 		free((void *)(uintptr_t)image->bytes);

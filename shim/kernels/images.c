@@ -37,10 +37,12 @@ void images_reset(void)
 	pthread_mutex_init(&lock, NULL);
 	atomic_store(&searches, 0);
 	function_paths_reset();
+	image_code_reset();
 }
 
 void images_set_loader(const struct images_loader *loader)
 {
+	image_read_environment();
 	image_set_object_finder(loader->object_at);
 	zstd_set_symbol_finder(loader->symbol);
 }

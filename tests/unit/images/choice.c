@@ -88,6 +88,13 @@ static void older_machines(void)
 	EXPECT(stored_slot(AMONG(cubin(120, 0, 1), cubin(121, 0, 3))) == 3);
 }
 
+/* As if the process had started with it. */
+static void environment(const char *variable, const char *value)
+{
+	setenv(variable, value, 1);
+	fake_start((unsigned[]){90}, 1);
+}
+
 static void compiled(void)
 {
 	MACHINES(90);
@@ -95,12 +102,14 @@ static void compiled(void)
 	EXPECT(stored_slot(AMONG(ptx(80, EXACT, 0), ptx(75, 0, 1))) == 1);
 	EXPECT(stored_slot(AMONG(ptx(80, FAMILY, 0), ptx(75, 0, 1))) == 1);
 	EXPECT(stored_slot(AMONG(ptx(90, EXACT, 0), ptx(75, 0, 1))) == 0);
-	setenv("CUDA_FORCE_PTX_JIT", "1", 1);
+	environment("CUDA_FORCE_PTX_JIT", "1");
 	EXPECT(stored_slot(AMONG(cubin(90, 0, 1), ptx(80, 0, 3))) == 3);
 	EXPECT(stored_slot(AMONG(cubin(90, 0, 1))) == 1);
-	setenv("CUDA_FORCE_PTX_JIT", "0", 1);
+	environment("CUDA_FORCE_PTX_JIT", "0");
 	EXPECT(stored_slot(AMONG(cubin(90, 0, 1), ptx(80, 0, 3))) == 1);
-	unsetenv("CUDA_FORCE_PTX_JIT");
+	environment("CUDA_FORCE_JIT", "1");
+	EXPECT(stored_slot(AMONG(cubin(90, 0, 1), ptx(80, 0, 3))) == 3);
+	environment("CUDA_FORCE_JIT", "");
 }
 
 static void no_code(void)

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "shim/kernels/elf.h"
+#include "shim/kernels/fatbin.h"
 #include "shim/kernels/image.h"
 #include "tests/unit/images/check.h"
 #include "tests/unit/images/fake.h"
@@ -292,6 +292,44 @@ static void held(const char *holder, const char *fatbin_path)
 	free(file);
 }
 
+/* Packed code is unpacked once for the kernels of an image, and no more of it is held than stated, however many images are asked about. */
+static void unpacked_once(void)
+{
+	enum { IMAGES = 40 };
+	struct image *images[IMAGES];
+	struct code *held[IMAGES];
+	size_t bytes = (size_t)3 << 20, small, fatbin_bytes;
+	const uint8_t *cubin = which_cubin(1, &small);
+	uint8_t *padded = calloc(1, bytes);
+	memcpy(padded, cubin, small);
+	struct entry entry = {.kind = 2, .sm = 90, .packing = LZ4, .code = padded, .bytes = bytes};
+	uint8_t *fatbin = make_fatbin(&entry, 1, &fatbin_bytes);
+	const struct fatbin_entry whole = {
+		.kind = FATBIN_CUBIN, .packing = FATBIN_LZ4, .payload_bytes = fatbin_bytes - 80, .bytes = bytes};
+	for (int i = 0; i < IMAGES; i++) {
+		struct code *again;
+		int slot;
+		images[i] = image_keep(fatbin);
+		EXPECT(reason_of(images[i], &slot) == PATHS_CLEAR && slot == 1);
+		EXPECT(!image_code(images[i], 80, &whole, &held[i]) && !image_code(images[i], 80, &whole, &again));
+		EXPECT(again == held[i] && again->length == bytes && !memcmp(again->bytes, padded, bytes));
+		code_put(again);
+	}
+	/* Held by whom it was given to, and by the cache where it has room. */
+	int cached = 0;
+	for (int i = 0; i < IMAGES; i++)
+		cached += atomic_load(&held[i]->references) == 2;
+	EXPECT(cached >= 1 && (size_t)cached * bytes <= (size_t)32 << 20 &&
+	       atomic_load(&held[IMAGES - 1]->references) == 2);
+	for (int i = 0; i < IMAGES; i++) {
+		image_put(images[i]);
+		EXPECT(atomic_load(&held[i]->references) == 1 && !memcmp(held[i]->bytes, padded, bytes));
+		code_put(held[i]);
+	}
+	free(fatbin);
+	free(padded);
+}
+
 /* The program's own read-only data. */
 static void in_the_program(void)
 {
@@ -315,5 +353,6 @@ int main(int argc, char **argv)
 	files();
 	held(argv[2], argv[3]);
 	in_the_program();
+	unpacked_once();
 	return 0;
 }
