@@ -54,12 +54,13 @@ static bool find_in_libraries(CUfunction function, CUmodule module, struct load 
 	bool seen = false;
 	if (info) {
 		size_t count = images_search_begin(libraries, room);
-		for (size_t i = 0; i < count && i < room && !seen; i++)
+		for (size_t i = 0; i < count && i < room && !seen; i++) {
 			seen = library_has(libraries[i], info->name, module) && images_find(libraries[i], ret_load);
+			if (seen)
+				images_add_module(module, libraries[i], ret_load);
+		}
 		images_search_end();
 	}
-	if (seen)
-		images_add_module(module, ret_load);
 	free(libraries);
 	return seen;
 }

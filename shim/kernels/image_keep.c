@@ -110,7 +110,7 @@ static size_t program_headers(const struct link_map *object, ElfW(Phdr) * ret_he
 	return table && peek(table, ret_headers, count * sizeof *ret_headers) ? count : 0;
 }
 
-/* The object that holds all these bytes in a part that its file backs and nobody writes; NULL: none. */
+/* The object that holds all these bytes in a part that its file backs and nobody writes; NULL: none. For a load, during which it stays. */
 static const struct link_map *holding_object(const uint8_t *bytes, size_t length)
 {
 	struct link_map *(*finder)(const void *) = atomic_load(&find_object);
@@ -290,9 +290,11 @@ void image_put(struct image *image)
 	free(image);
 }
 
+/* What the loader says of the object is not looked at: another thread may be closing it. */
 bool image_present(const struct image *image)
 {
-	return image->copied || (image->object && holding_object(image->bytes, image->length) == image->object &&
+	struct link_map *(*finder)(const void *) = atomic_load(&find_object);
+	return image->copied || (image->object && finder && finder(image->bytes) == image->object &&
 	                         lead_of(image->bytes, image->length) == image->lead);
 }
 

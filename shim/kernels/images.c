@@ -18,6 +18,7 @@ struct record {
 	uint64_t load;
 	struct image *image; /* a reference */
 	CUcontext context;   /* of a module, NULL where that was not told */
+	CUlibrary of;        /* a module that the driver made of a library; else NULL */
 	bool library;
 	bool ending; /* a call to unload it is on its way */
 	UT_hash_handle hh;
@@ -75,24 +76,39 @@ static void free_all(struct record **list, size_t count)
 		free_record(list[i]);
 }
 
+/* With the lock held: is there nothing to put in? A library is gone whose module this is, or another thread found the same. */
+static bool needless(const struct record *record, const struct record *old)
+{
+	if (!record->of)
+		return false;
+	const struct record *library = record_of(record->of);
+	return !library || library->load != record->load || (old && old->load == record->load);
+}
+
 /*
  * Takes over the record. What had the handle before is gone, and its functions with it: its end was not seen. Functions that were not seen are asked about
  * anew: it may be theirs.
  */
 static void put_in(struct record *record)
 {
+	bool took = false;
 	pthread_mutex_lock(&lock);
 	struct record *old = record_of(record->handle);
-	if (old)
-		take_out(old);
-	if (!record->load)
-		record->load = ++loads;
-	HASH_ADD_PTR(records, handle, record);
-	bool took = hash_took(record);
+	if (needless(record, old)) {
+		old = NULL;
+	} else {
+		if (old)
+			take_out(old);
+		if (!record->load)
+			record->load = ++loads;
+		HASH_ADD_PTR(records, handle, record);
+		took = hash_took(record);
+	}
 	atomic_store_explicit(&any, true, memory_order_relaxed);
-	pthread_mutex_unlock(&lock);
+	/* Before the next load can find that this one has seen to it. */
 	if (old || atomic_exchange(&missed, false))
 		function_forget();
+	pthread_mutex_unlock(&lock);
 	free_record(old);
 	if (!took)
 		free_record(record);
@@ -165,7 +181,10 @@ void images_stay(const void *handle, uint64_t load)
 
 #define BATCH 64
 
-/* Takes out all records that fit, a batch at a time, so that none is freed with the lock held. */
+/*
+ * Takes out all records that fit, a batch at a time, so that none is freed with the lock held. Functions are forgotten once more: one that was asked about while the
+ * call was on its way has an answer of what is gone.
+ */
 static void remove_all(bool (*fits)(const struct record *, const void *), const void *what)
 {
 	struct record *batch[BATCH];
@@ -181,6 +200,8 @@ static void remove_all(bool (*fits)(const struct record *, const void *), const 
 				batch[count++] = record;
 			}
 		}
+		if (count)
+			function_forget();
 		pthread_mutex_unlock(&lock);
 		free_all(batch, count);
 	} while (count == BATCH);
@@ -230,13 +251,13 @@ bool images_find(const void *handle, struct load *ret_load)
 	return record;
 }
 
-void images_add_module(CUmodule module, const struct load *library)
+void images_add_module(CUmodule module, CUlibrary library, const struct load *load)
 {
 	struct record *record = calloc(1, sizeof *record);
 	if (!record)
 		return;
-	*record = (struct record){.handle = module, .load = library->number, .image = library->image};
-	image_get(library->image);
+	*record = (struct record){.handle = module, .of = library, .load = load->number, .image = load->image};
+	image_get(load->image);
 	if (drv.cuCtxGetCurrent)
 		drv.cuCtxGetCurrent(&record->context);
 	put_in(record);

@@ -9,6 +9,7 @@
 
 #define HANDLES 4096
 
+struct driver drv;
 const char *code_folder;
 static unsigned device_machines[8];
 static size_t device_count;
