@@ -11,6 +11,7 @@
 
 #define KEPT 8
 #define KEPT_BYTES ((size_t)32 << 20)
+#define CODE_BYTES ((size_t)256 << 20) /* of one entry: it is memory of the program, while it is read */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct code *kept[KEPT]; /* the last used first, a reference each */
@@ -139,6 +140,8 @@ static struct code *new_code(const struct image *image, size_t offset, size_t le
 int image_code(const struct image *image, size_t offset, const struct fatbin_entry *entry, struct code **ret_code)
 {
 	bool plain = entry->packing == FATBIN_PLAIN;
+	if (entry->bytes > CODE_BYTES || entry->payload_bytes > CODE_BYTES)
+		return -E2BIG;
 	struct code *code = plain && image->copied ? NULL : find(image, offset);
 	int err = 0;
 	if (!code) {

@@ -36,20 +36,23 @@ static bool peek(const void *from, void *to, size_t bytes)
 	return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == (ssize_t)bytes;
 }
 
-/* Bytes of a text without its end, at most `limit`; `limit` + 1 where it goes on. Partial reads end between parts, so a part is no more than a page. */
+/*
+ * Bytes of a text without its end, at most `limit`; `limit` + 1 where it goes on. Partial reads end between parts, so a part is no more than a page. Most texts are
+ * short: one page first, then more at a time.
+ */
 static size_t text_bytes(const char *text, size_t limit)
 {
 	char buffer[TEXT_PAGES * PAGE];
 	size_t done = 0;
-	while (done <= limit) {
+	for (unsigned pages = 1; done <= limit; pages = pages < TEXT_PAGES ? 2 * pages : TEXT_PAGES) {
 		struct iovec here = {buffer, sizeof buffer}, there[TEXT_PAGES];
 		uintptr_t at = (uintptr_t)text + done;
-		for (int i = 0; i < TEXT_PAGES; i++) {
+		for (unsigned i = 0; i < pages; i++) {
 			size_t part = PAGE - at % PAGE;
 			there[i] = (struct iovec){(void *)at, part};
 			at += part;
 		}
-		ssize_t got = process_vm_readv(getpid(), &here, 1, there, TEXT_PAGES, 0);
+		ssize_t got = process_vm_readv(getpid(), &here, 1, there, pages, 0);
 		if (got <= 0)
 			return done;
 		const char *end = memchr(buffer, 0, (size_t)got);

@@ -176,7 +176,7 @@ static _Atomic bool compiles; /* the driver compiles PTX even where there is mac
 
 static bool set(const char *variable)
 {
-	const char *value = getenv(variable);
+	const char *value = secure_getenv(variable);
 	return value && *value && strcmp(value, "0") != 0;
 }
 

@@ -330,6 +330,41 @@ static void unpacked_once(void)
 	free(padded);
 }
 
+/* Seeded damage to containers whose entries are packed in every way: an answer, whatever it is. */
+static void damaged(const char *fatbin_path)
+{
+	uint64_t random = 88172645463325252u;
+	size_t lengths[3], cubin_bytes;
+	struct entry entries[3] = {
+		{.kind = 2, .sm = 90, .packing = LZ4}, {.kind = 2, .sm = 90, .packing = ZSTD}, {.kind = 1, .sm = 80}};
+	entries[0].code = entries[1].code = which_cubin(0, &cubin_bytes);
+	entries[0].bytes = entries[1].bytes = cubin_bytes;
+	char *text = which_ptx(0);
+	entries[2].code = text;
+	entries[2].bytes = strlen(text) + 1;
+	uint8_t *images[3] = {read_all(fatbin_path, &lengths[0]), make_fatbin(entries, 3, &lengths[1]),
+	                      make_fatbin(entries + 1, 2, &lengths[2])};
+	for (int round = 0; round < 3000; round++) {
+		size_t which = (size_t)round % 3, bytes = lengths[which];
+		uint8_t *changed = before_the_end(images[which], bytes, pages_for(bytes));
+		for (int i = 0; i < 1 + round % 4; i++) {
+			random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+			/* Headers more often than what they tell of. */
+			size_t at = random >> 60 < 10 ? (random >> 8) % 160 % bytes : (random >> 8) % bytes;
+			changed[at] = random >> 58 & 1 ? (uint8_t)random : changed[at] ^ (uint8_t)(1u << (random & 7));
+		}
+		struct image *image = image_keep(changed);
+		munmap(changed + bytes - pages_for(bytes) * PAGE, pages_for(bytes) * PAGE);
+		struct kernel_paths paths;
+		EXPECT(image && !image_paths(image, which ? "which" : "copy", (unsigned[]){90, 80}, 2, &paths));
+		kernel_paths_free(&paths);
+		image_put(image);
+	}
+	for (int i = 0; i < 3; i++)
+		free(images[i]);
+	free(text);
+}
+
 /* The program's own read-only data. */
 static void in_the_program(void)
 {
@@ -354,5 +389,6 @@ int main(int argc, char **argv)
 	held(argv[2], argv[3]);
 	in_the_program();
 	unpacked_once();
+	damaged(argv[3]);
 	return 0;
 }
