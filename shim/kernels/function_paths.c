@@ -185,17 +185,10 @@ static const struct kernel_paths *read_paths(const struct load *load, const char
 	return image_paths(load->image, name, machines, count, &paths) ? NULL : kept(&paths);
 }
 
-const struct kernel_paths *images_paths(CUfunction function)
+static const struct kernel_paths *find_paths(CUfunction function, const struct function_info *info, uint64_t epoch)
 {
-	uint64_t epoch = function_epoch();
-	const struct function_info *info = function_info(function);
-	if (!info)
-		return NULL;
-	const struct kernel_paths *paths = function_paths(info);
-	if (paths)
-		return paths;
+	const struct kernel_paths *paths = &unseen;
 	struct load load = {0};
-	paths = &unseen;
 	bool seen = load_of(function, true, &load);
 	if (!seen) {
 		images_missed();
@@ -207,5 +200,18 @@ const struct kernel_paths *images_paths(CUfunction function)
 	}
 	if (paths)
 		function_set_paths(info, paths, load.number, epoch);
+	return paths;
+}
+
+const struct kernel_paths *images_paths(CUfunction function)
+{
+	uint64_t epoch = function_epoch();
+	const struct function_info *info = function_info(function);
+	const struct kernel_paths *paths = info ? function_paths(info) : NULL;
+	if (paths || !info)
+		return paths;
+	int saved = errno;
+	paths = find_paths(function, info, epoch);
+	errno = saved;
 	return paths;
 }

@@ -1,6 +1,6 @@
 /*
- * What is kept of an image. Its size is in its own headers. Memory of the program is read by process_vm_readv() alone, which answers EFAULT
- * where a load would end the process: headers may lie, and a library may be closed while its image is being read.
+ * What is kept of an image. Its size is in its own headers. Memory of the program is read by peek() alone, which has an answer where a load would end the
+ * process: headers may lie, and a library may be closed while its image is being read.
  */
 #include <elf.h>
 #include <errno.h>
@@ -10,12 +10,12 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "shim/kernels/elf.h"
 #include "shim/kernels/fatbin.h"
 #include "shim/kernels/image.h"
+#include "shim/report/peek.h"
 
 #define PAGE 4096
 #define TEXT_PAGES 16
@@ -30,35 +30,35 @@ void image_set_object_finder(struct link_map *(*object_at)(const void *address))
 	atomic_store(&find_object, object_at);
 }
 
-static bool peek(const void *from, void *to, size_t bytes)
+static bool peek_at(const void *from, void *to, size_t bytes)
 {
-	struct iovec here = {to, bytes}, there = {(void *)(uintptr_t)from, bytes};
-	return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == (ssize_t)bytes;
+	return peek((uintptr_t)from, to, bytes);
 }
 
 /*
- * Bytes of a text without its end, at most `limit`; `limit` + 1 where it goes on. Partial reads end between parts, so a part is no more than a page. Most texts are
- * short: one page first, then more at a time.
+ * Bytes of a text without its end, at most `limit`; `limit` + 1 where it goes on. Most texts are short: one page first, then more at a time, and again one by one
+ * where the last of them is not there.
  */
 static size_t text_bytes(const char *text, size_t limit)
 {
 	char buffer[TEXT_PAGES * PAGE];
-	size_t done = 0;
-	for (unsigned pages = 1; done <= limit; pages = pages < TEXT_PAGES ? 2 * pages : TEXT_PAGES) {
-		struct iovec here = {buffer, sizeof buffer}, there[TEXT_PAGES];
-		uintptr_t at = (uintptr_t)text + done;
-		for (unsigned i = 0; i < pages; i++) {
-			size_t part = PAGE - at % PAGE;
-			there[i] = (struct iovec){(void *)at, part};
-			at += part;
+	size_t done = 0, pages = 1;
+	bool grows = true;
+	while (done <= limit) {
+		size_t part = pages * PAGE - ((uintptr_t)text + done) % PAGE;
+		if (!peek_at(text + done, buffer, part)) {
+			if (pages == 1)
+				return done;
+			pages = 1;
+			grows = false;
+			continue;
 		}
-		ssize_t got = process_vm_readv(getpid(), &here, 1, there, pages, 0);
-		if (got <= 0)
-			return done;
-		const char *end = memchr(buffer, 0, (size_t)got);
+		const char *end = memchr(buffer, 0, part);
 		if (end)
 			return done + (size_t)(end - buffer);
-		done += (size_t)got;
+		done += part;
+		if (grows && pages < TEXT_PAGES)
+			pages *= 2;
 	}
 	return limit + 1;
 }
@@ -76,18 +76,18 @@ static uint64_t cubin_bytes(const uint8_t *image)
 {
 	Elf64_Ehdr header;
 	Elf64_Shdr section;
-	if (!peek(image, &header, sizeof header))
+	if (!peek_at(image, &header, sizeof header))
 		return 0;
 	uint64_t end = sizeof header, count = header.e_shnum;
 	/* From 0xff00 sections on, their number stands in the first one. */
-	if (!count && header.e_shoff && peek(image + header.e_shoff, &section, sizeof section))
+	if (!count && header.e_shoff && peek_at(image + header.e_shoff, &section, sizeof section))
 		count = section.sh_size;
 	reach(&end, header.e_phoff, (uint64_t)header.e_phnum * header.e_phentsize);
 	if (count > UINT32_MAX || header.e_shentsize < sizeof section)
 		return end;
 	reach(&end, header.e_shoff, count * header.e_shentsize);
 	for (uint64_t i = 0; i < count; i++) {
-		if (!peek(image + header.e_shoff + i * header.e_shentsize, &section, sizeof section))
+		if (!peek_at(image + header.e_shoff + i * header.e_shentsize, &section, sizeof section))
 			return 0;
 		if (section.sh_type != SHT_NOBITS)
 			reach(&end, section.sh_offset, section.sh_size);
@@ -104,13 +104,13 @@ static size_t program_headers(const struct link_map *object, ElfW(Phdr) * ret_he
 	if (!*object->l_name) { /* the program itself; it may be loaded where it was linked to, and says nothing of that */
 		table = (const void *)getauxval(AT_PHDR);
 		count = getauxval(AT_PHNUM);
-	} else if (peek((const void *)object->l_addr, &header, sizeof header) &&
+	} else if (peek_at((const void *)object->l_addr, &header, sizeof header) &&
 	           !memcmp(header.e_ident, ELFMAG, SELFMAG)) {
 		table = (const char *)object->l_addr + header.e_phoff;
 		count = header.e_phnum;
 	}
 	count = count < MAX_PHDRS ? count : MAX_PHDRS;
-	return table && peek(table, ret_headers, count * sizeof *ret_headers) ? count : 0;
+	return table && peek_at(table, ret_headers, count * sizeof *ret_headers) ? count : 0;
 }
 
 /* The object that holds all these bytes in a part that its file backs and nobody writes; NULL: none. For a load, during which it stays. */
@@ -136,7 +136,7 @@ static uint64_t lead_of(const uint8_t *bytes, size_t length)
 	uint8_t lead[LEAD_BYTES];
 	uint64_t hash = 0xcbf29ce484222325u;
 	size_t count = length < sizeof lead ? length : sizeof lead;
-	if (!peek(bytes, lead, count))
+	if (!peek_at(bytes, lead, count))
 		return 0;
 	for (size_t i = 0; i < count; i++)
 		hash = (hash ^ lead[i]) * 0x100000001b3u;
@@ -159,7 +159,7 @@ static void copy(struct image *image)
 	if (!take_room(image->length))
 		return;
 	uint8_t *bytes = malloc(image->length + 1);
-	if (bytes && peek(image->bytes, bytes, image->length)) {
+	if (bytes && peek_at(image->bytes, bytes, image->length)) {
 		image->bytes = bytes;
 		image->copied = true;
 		image->reason = PATHS_CLEAR;
@@ -175,19 +175,19 @@ static bool measure(struct image *image, const void *given)
 {
 	uint8_t lead[16] = {0};
 	uint64_t length;
-	if (!peek(given, lead, 4))
+	if (!peek_at(given, lead, 4))
 		return false;
 	if (elf_u32(lead) == FATBIN_WRAPPER_MAGIC) {
-		if (!peek(given, lead, sizeof lead))
+		if (!peek_at(given, lead, sizeof lead))
 			return false;
 		given = (const void *)(uintptr_t)elf_u64(lead + 8);
-		if (!peek(given, lead, 4))
+		if (!peek_at(given, lead, 4))
 			return false;
 	}
 	image->bytes = given;
 	if (elf_u32(lead) == FATBIN_CONTAINER_MAGIC) {
 		image->form = IMAGE_FATBIN;
-		if (!peek(given, lead, sizeof lead) ||
+		if (!peek_at(given, lead, sizeof lead) ||
 		    __builtin_add_overflow(elf_u64(lead + 8), elf_u16(lead + 6), &length))
 			return false;
 	} else if (!memcmp(lead, ELFMAG, SELFMAG)) {
@@ -306,7 +306,7 @@ int image_read(const struct image *image, size_t offset, void *to, size_t bytes)
 	if (offset > image->length || bytes > image->length - offset)
 		return -EINVAL;
 	if (!image->copied)
-		return peek(image->bytes + offset, to, bytes) ? 0 : -EFAULT;
+		return peek_at(image->bytes + offset, to, bytes) ? 0 : -EFAULT;
 	memcpy(to, image->bytes + offset, bytes);
 	return 0;
 }

@@ -4,6 +4,7 @@
  */
 #include "shim/kernels/images.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -114,46 +115,52 @@ static void put_in(struct record *record)
 		free_record(record);
 }
 
-static void loaded(const void *handle, struct image *image, bool library)
+static void loaded(const void *handle, bool library, const void *image, const char *path)
 {
-	struct record *record = image ? calloc(1, sizeof *record) : NULL;
-	if (!record) {
-		if (image)
-			image_put(image);
-		return;
+	int saved = errno;
+	struct record *record = calloc(1, sizeof *record);
+	if (record) {
+		*record = (struct record){.handle = handle, .library = library};
+		record->image = path ? image_keep_file(path) : image_keep(image);
 	}
-	*record = (struct record){.handle = handle, .image = image, .library = library};
-	if (!library && drv.cuCtxGetCurrent)
-		drv.cuCtxGetCurrent(&record->context);
-	put_in(record);
+	if (record && record->image) {
+		if (!library && drv.cuCtxGetCurrent)
+			drv.cuCtxGetCurrent(&record->context);
+		put_in(record);
+	} else {
+		free(record);
+	}
+	errno = saved;
 }
 
 void images_module_loaded(CUmodule module, const void *image)
 {
-	loaded(module, image_keep(image), false);
+	loaded(module, false, image, NULL);
 }
 
 void images_module_file_loaded(CUmodule module, const char *path)
 {
-	loaded(module, image_keep_file(path), false);
+	loaded(module, false, NULL, path);
 }
 
 void images_library_loaded(CUlibrary library, const void *image)
 {
-	loaded(library, image_keep(image), true);
+	loaded(library, true, image, NULL);
 }
 
 void images_library_file_loaded(CUlibrary library, const char *path)
 {
-	loaded(library, image_keep_file(path), true);
+	loaded(library, true, NULL, path);
 }
 
 /* Searches are short. Bounded all the same: a thread of this one's may be stopped in the middle of one. */
 static void wait_for_searches(void)
 {
 	const struct timespec pause = {0, 20000};
+	int saved = errno;
 	for (int i = 0; i < SEARCH_WAITS && atomic_load(&searches); i++)
 		nanosleep(&pause, NULL);
+	errno = saved;
 }
 
 uint64_t images_ending(const void *handle)

@@ -3,6 +3,7 @@
  *
  *     handles CODE_FOLDER
  */
+#include <errno.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -184,6 +185,22 @@ static void overtaken(void)
 	fake_unload_module(19);
 }
 
+/* Files that are not there, memory that is not: errno is the program's. */
+static void errno_kept(void)
+{
+	errno = 1234;
+	images_module_file_loaded(MODULE(23), "/nonexistent");
+	images_library_file_loaded(LIBRARY(23), "/");
+	images_module_loaded(MODULE(24), (const void *)8);
+	EXPECT(images_paths(FUNCTION(23))->reason == PATHS_UNSEEN);
+	EXPECT(images_paths((CUfunction)KERNEL(23))->reason == PATHS_UNSEEN);
+	EXPECT(images_paths(FUNCTION(24))->reason == PATHS_DAMAGED);
+	fake_unload_module(23);
+	fake_unload_module(24);
+	fake_unload_library(23);
+	EXPECT(errno == 1234);
+}
+
 static void forked(void)
 {
 	load_module(20, 3);
@@ -219,6 +236,7 @@ int main(int argc, char **argv)
 	module_of_a_library();
 	context_ended();
 	overtaken();
+	errno_kept();
 	forked();
 	return 0;
 }
