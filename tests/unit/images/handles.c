@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "shim/kernels/function.h"
+#include "shim/kernels/image.h"
+#include "shim/kernels/images_internal.h"
 #include "tests/unit/images/check.h"
 #include "tests/unit/images/fake.h"
 
@@ -87,6 +89,37 @@ static void reused_before_the_unload_returned(void)
 	images_ended(ending);
 	EXPECT(FUNCTION_SLOT(11) == 1);
 	fake_unload_module(11);
+}
+
+/* Asked about while the unload was on its way. */
+static void asked_at_the_end(void)
+{
+	load_module(25, 0);
+	function_forget();
+	uint64_t ending = images_ending(MODULE(25));
+	EXPECT(FUNCTION_SLOT(25) == 0);
+	images_ended(ending);
+	load_module(25, 1);
+	EXPECT(FUNCTION_SLOT(25) == 1);
+	fake_unload_module(25);
+}
+
+/* A search that found a library, and said so when it was gone. */
+static void late_module_of_a_library(void)
+{
+	struct load load, found;
+	load_library(26, 2);
+	EXPECT(images_find(LIBRARY(26), &load));
+	fake_unload_library(26);
+	images_add_module(MODULE(26), LIBRARY(26), &load);
+	EXPECT(!images_find(MODULE(26), &found));
+	/* Nor of the next library with its handle. */
+	load_library(26, 3);
+	images_add_module(MODULE(26), LIBRARY(26), &load);
+	EXPECT(!images_find(MODULE(26), &found));
+	EXPECT(FUNCTION_SLOT(26) == 3);
+	image_put(load.image);
+	fake_unload_library(26);
 }
 
 /* The end of the first was not seen: the handle alone tells. */
@@ -230,6 +263,8 @@ int main(int argc, char **argv)
 	never_seen();
 	reused();
 	reused_before_the_unload_returned();
+	asked_at_the_end();
+	late_module_of_a_library();
 	replaced();
 	equal_answers_are_one();
 	unload_failed();

@@ -252,6 +252,13 @@ static void files(void)
 	unlink(name);
 }
 
+static struct link_map *same_object;
+
+static struct link_map *find_same_object(const void *address)
+{
+	return same_object;
+}
+
 /* Where a library holds it, nothing is copied, and it is gone with the library. */
 static void held(const char *holder, const char *fatbin_path)
 {
@@ -284,6 +291,13 @@ static void held(const char *holder, const char *fatbin_path)
 	EXPECT(!image_paths(image, "copy", sm_90, 1, &paths) && paths.reason == PATHS_UNSEEN);
 	memcpy((void *)(uintptr_t)held, file, bytes);
 	EXPECT(!image_paths(image, "copy", sm_90, 1, &paths) && paths.reason == PATHS_UNSEEN);
+	/* What the loader says is the same library: another one at its address and in its memory. */
+	same_object = (struct link_map *)(uintptr_t)image->object;
+	image_set_object_finder(find_same_object);
+	EXPECT(image_present(image));
+	((uint8_t *)(uintptr_t)held)[100] ^= 1;
+	EXPECT(!image_present(image));
+	fake_start(sm_90, 1);
 	munmap(other, bytes + PAGE);
 	EXPECT(!image_paths(copied, "copy", sm_90, 1, &paths) && paths.reason == PATHS_CLEAR);
 	kernel_paths_free(&paths);
@@ -328,6 +342,25 @@ static void unpacked_once(void)
 	}
 	free(fatbin);
 	free(padded);
+}
+
+/* Two packed entries of one image, in turns. */
+static void entries_apart(void)
+{
+	struct entry entries[2] = {{.kind = 2, .sm = 80, .packing = LZ4}, {.kind = 2, .sm = 90, .packing = LZ4}};
+	size_t bytes;
+	for (unsigned i = 0; i < 2; i++)
+		entries[i].code = which_cubin(i, &entries[i].bytes);
+	uint8_t *fatbin = make_fatbin(entries, 2, &bytes);
+	struct image *image = image_keep(fatbin);
+	for (int round = 0; round < 4; round++) {
+		struct kernel_paths paths;
+		EXPECT(!image_paths(image, "which", (unsigned[]){round % 2 ? 90 : 80}, 1, &paths));
+		EXPECT(stored_slot(&paths) == round % 2);
+		kernel_paths_free(&paths);
+	}
+	image_put(image);
+	free(fatbin);
 }
 
 /* Seeded damage to containers whose entries are packed in every way: an answer, whatever it is. */
@@ -389,6 +422,7 @@ int main(int argc, char **argv)
 	held(argv[2], argv[3]);
 	in_the_program();
 	unpacked_once();
+	entries_apart();
 	damaged(argv[3]);
 	return 0;
 }
