@@ -71,12 +71,8 @@ void image_code_reset(void);
 int image_paths(const struct image *image, const char *kernel, const unsigned *machines, size_t machine_count,
                 struct kernel_paths *ret_paths);
 
-/* For images_set_loader(). The environment is read once, as the driver does: getenv() and another thread's setenv() do not mix. */
+/* For images_start(). The environment is read once, as the driver does: getenv() and another thread's setenv() do not mix. */
 void image_read_environment(void);
 void image_set_object_finder(struct link_map *(*object_at)(const void *address));
-void zstd_set_symbol_finder(void *(*symbol)(void *library, const char *name));
-
-/* The process's libzstd, loaded at the first call; as fatbin_zstd. -ENOTSUP: there is none. */
-int zstd_unpack(uint8_t *to, size_t bytes, const uint8_t *from, size_t from_bytes);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "shim/kernels/fatbin.h"
 #include "shim/kernels/image.h"
+#include "shim/kernels/zstd.h"
 
 #define KEPT 8
 #define KEPT_BYTES ((size_t)32 << 20)
@@ -120,7 +121,7 @@ static int unpack(const struct image *image, size_t offset, const struct fatbin_
 	if (err)
 		return err;
 	whole.payload = packed;
-	err = fatbin_unpack(&whole, zstd_unpack, ret_code);
+	err = fatbin_unpack(&whole, entry->packing == FATBIN_ZSTD ? zstd_decoder() : NULL, ret_code);
 	free(packed);
 	return err;
 }

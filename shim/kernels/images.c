@@ -42,11 +42,10 @@ void images_reset(void)
 	image_code_reset();
 }
 
-void images_set_loader(const struct images_loader *loader)
+void images_start(struct link_map *(*object_at)(const void *address))
 {
 	image_read_environment();
-	image_set_object_finder(loader->object_at);
-	zstd_set_symbol_finder(loader->symbol);
+	image_set_object_finder(object_at);
 }
 
 /* With the lock held. */

@@ -150,7 +150,7 @@ void fake_start(const unsigned *machines, size_t count)
 	drv.cuDeviceGet = device_get;
 	drv.cuDeviceGetAttribute = device_get_attribute;
 	drv.cuThreadExchangeStreamCaptureMode = exchange_mode;
-	images_set_loader(&(struct images_loader){object_at, dlsym});
+	images_start(object_at);
 }
 
 void fake_unload_module(unsigned n)
