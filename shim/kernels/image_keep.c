@@ -113,8 +113,11 @@ static size_t program_headers(const struct link_map *object, ElfW(Phdr) * ret_he
 	return table && peek_at(table, ret_headers, count * sizeof *ret_headers) ? count : 0;
 }
 
-/* The object that holds all these bytes in a part that its file backs and nobody writes; NULL: none. For a load, during which it stays. */
-static const struct link_map *holding_object(const uint8_t *bytes, size_t length)
+/*
+ * The object that holds all these bytes in a part that its file backs and nobody writes; NULL: none. `writable`: it may be one that could be written. For a load, during
+ * which it stays.
+ */
+static const struct link_map *holding_object(const uint8_t *bytes, size_t length, bool writable)
 {
 	struct link_map *(*finder)(const void *) = atomic_load(&find_object);
 	const struct link_map *object = finder ? finder(bytes) : NULL;
@@ -122,7 +125,7 @@ static const struct link_map *holding_object(const uint8_t *bytes, size_t length
 	size_t count = object ? program_headers(object, headers) : 0;
 	for (size_t i = 0; i < count; i++) {
 		const uint8_t *start = (const uint8_t *)(object->l_addr + headers[i].p_vaddr);
-		if (headers[i].p_type == PT_LOAD && !(headers[i].p_flags & PF_W) && bytes >= start &&
+		if (headers[i].p_type == PT_LOAD && (writable || !(headers[i].p_flags & PF_W)) && bytes >= start &&
 		    (size_t)(bytes - start) <= headers[i].p_filesz &&
 		    length <= headers[i].p_filesz - (size_t)(bytes - start))
 			return object;
@@ -171,13 +174,14 @@ static void copy(struct image *image)
 }
 
 /* By its first four bytes; a wrapper's image is what it points to. Sets form, bytes and length. False: nothing that could be read. */
-static bool measure(struct image *image, const void *given)
+static bool measure(struct image *image, const void *given, bool *ret_wrapped)
 {
 	uint8_t lead[16] = {0};
 	uint64_t length;
 	if (!peek_at(given, lead, 4))
 		return false;
-	if (elf_u32(lead) == FATBIN_WRAPPER_MAGIC) {
+	*ret_wrapped = elf_u32(lead) == FATBIN_WRAPPER_MAGIC;
+	if (*ret_wrapped) {
 		if (!peek_at(given, lead, sizeof lead))
 			return false;
 		given = (const void *)(uintptr_t)elf_u64(lead + 8);
@@ -207,11 +211,13 @@ struct image *image_keep(const void *given)
 	if (!image)
 		return NULL;
 	image->references = 1;
-	if (!measure(image, given)) {
+	bool wrapped;
+	if (!measure(image, given, &wrapped)) {
 		image->reason = PATHS_DAMAGED;
 		return image;
 	}
-	image->object = holding_object(image->bytes, image->length);
+	/* What a runtime registers is a constant, whatever segment a linker script put it into: large libraries have theirs behind the data. */
+	image->object = holding_object(image->bytes, image->length, wrapped);
 	if (image->object)
 		image->lead = lead_of(image->bytes, image->length);
 	else

@@ -277,8 +277,12 @@ static void held(const char *holder, const char *fatbin_path)
 	EXPECT(!image->copied && image->bytes == held && image->length == bytes && image_present(image));
 	EXPECT(!image_paths(image, "copy", sm_90, 1, &paths) && paths.reason == PATHS_CLEAR);
 	kernel_paths_free(&paths);
-	/* What may be written is no reference. */
+	/* What may be written is no reference, but for what a runtime registers. */
 	EXPECT(copied->copied);
+	wrapper.data = writable;
+	struct image *registered = image_keep(&wrapper);
+	EXPECT(!registered->copied && image_present(registered));
+	image_put(registered);
 	EXPECT(!dlclose(library));
 	EXPECT(!dlopen(holder, RTLD_NOW | RTLD_NOLOAD));
 	EXPECT(!image_present(image));
