@@ -40,7 +40,7 @@ void images_library_file_loaded(CUlibrary library, const char *path);
  * has the handle now (0: not seen), before the call; and afterwards that it ended, or stays since the call failed.
  */
 uint64_t images_ending(const void *handle);
-void images_ended(uint64_t load);
+void images_ended(const void *handle, uint64_t load);
 void images_stay(const void *handle, uint64_t load);
 
 /* Was any module or library loaded? One load. */

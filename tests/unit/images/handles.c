@@ -86,7 +86,7 @@ static void reused_before_the_unload_returned(void)
 	function_forget();
 	uint64_t ending = images_ending(MODULE(11));
 	load_module(11, 1);
-	images_ended(ending);
+	images_ended(MODULE(11), ending);
 	EXPECT(FUNCTION_SLOT(11) == 1);
 	fake_unload_module(11);
 }
@@ -98,7 +98,7 @@ static void asked_at_the_end(void)
 	function_forget();
 	uint64_t ending = images_ending(MODULE(25));
 	EXPECT(FUNCTION_SLOT(25) == 0);
-	images_ended(ending);
+	images_ended(MODULE(25), ending);
 	load_module(25, 1);
 	EXPECT(FUNCTION_SLOT(25) == 1);
 	fake_unload_module(25);
