@@ -53,7 +53,7 @@ static void end_after(struct call *call, CUresult result)
 		images_stay(call->state[HANDLE].pointer, load);
 		return;
 	}
-	images_ended(load);
+	images_ended(call->state[HANDLE].pointer, load);
 	protect_variables_ended(call);
 }
 

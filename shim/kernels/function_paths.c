@@ -55,12 +55,13 @@ static bool find_in_libraries(CUfunction function, CUmodule module, struct load 
 	bool seen = false;
 	if (info) {
 		size_t count = images_search_begin(libraries, room);
-		for (size_t i = 0; i < count && i < room && !seen; i++)
+		for (size_t i = 0; i < count && i < room && !seen; i++) {
 			seen = library_has(libraries[i], info->name, module) && images_find(libraries[i], ret_load);
+			if (seen)
+				images_add_module(module, libraries[i], ret_load);
+		}
 		images_search_end();
 	}
-	if (seen)
-		images_add_module(module, ret_load);
 	free(libraries);
 	return seen;
 }
@@ -186,22 +187,33 @@ static const struct kernel_paths *read_paths(const struct load *load, const char
 	return image_paths(load->image, name, machines, count, &paths) ? NULL : kept(&paths);
 }
 
-const struct kernel_paths *images_paths(CUfunction function)
+static const struct kernel_paths *find_paths(CUfunction function, const struct function_info *info, uint64_t epoch)
 {
-	uint64_t epoch = function_epoch();
-	const struct function_info *info = function_info(function);
-	if (!info)
-		return NULL;
-	const struct kernel_paths *paths = function_paths(info);
-	if (paths)
-		return paths;
+	const struct kernel_paths *paths = &unseen;
 	struct load load = {0};
-	paths = &unseen;
-	if (load_of(function, true, &load)) {
+	bool seen = load_of(function, true, &load);
+	if (!seen) {
+		images_missed();
+		seen = load_of(function, false, &load);
+	}
+	if (seen) {
 		paths = read_paths(&load, info->name);
 		image_put(load.image);
 	}
 	if (paths)
 		function_set_paths(info, paths, load.number, epoch);
+	return paths;
+}
+
+const struct kernel_paths *images_paths(CUfunction function)
+{
+	uint64_t epoch = function_epoch();
+	const struct function_info *info = function_info(function);
+	const struct kernel_paths *paths = info ? function_paths(info) : NULL;
+	if (paths || !info)
+		return paths;
+	int saved = errno;
+	paths = find_paths(function, info, epoch);
+	errno = saved;
 	return paths;
 }
