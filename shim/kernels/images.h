@@ -60,9 +60,9 @@ void images_context_ended(CUcontext context);
 uint64_t images_origin(CUfunction function);
 
 /*
- * Before the first load: how to find the loaded object that an address lies in (NULL: in none), handed in by who knows its doors. Without it all images are
- * copied.
+ * Before the first load: how to find the loaded object that an address lies in (NULL: in none), and a symbol of a library, handed in by who knows its doors. Until
+ * then all images are copied.
  */
-void images_start(struct link_map *(*object_at)(const void *address));
+void images_start(struct link_map *(*object_at)(const void *address), void *(*symbol)(void *library, const char *name));
 
 #endif
