@@ -13,6 +13,7 @@
 #include "shim/kernels/function.h"
 #include "shim/kernels/image.h"
 #include "shim/kernels/images_internal.h"
+#include "shim/kernels/zstd.h"
 
 struct record {
 	const void *handle; /* CUmodule or CUlibrary */
@@ -46,8 +47,9 @@ void images_reset(void)
 	image_where_reset();
 }
 
-void images_start(struct link_map *(*object_at)(const void *address))
+void images_start(struct link_map *(*object_at)(const void *address), void *(*symbol)(void *library, const char *name))
 {
+	zstd_set_symbol_finder(symbol);
 	image_read_environment();
 	image_set_object_finder(object_at);
 }

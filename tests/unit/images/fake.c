@@ -150,7 +150,7 @@ void fake_start(const unsigned *machines, size_t count)
 	drv.cuDeviceGet = device_get;
 	drv.cuDeviceGetAttribute = device_get_attribute;
 	drv.cuThreadExchangeStreamCaptureMode = exchange_mode;
-	images_start(object_at);
+	images_start(object_at, dlsym);
 }
 
 void fake_unload_module(unsigned n)
