@@ -145,14 +145,12 @@ static bool replace(uint64_t start, uint64_t end, struct range **old, size_t cou
 
 bool neighbours_join(uint64_t start, uint64_t end)
 {
-	struct range **found = NULL;
 	bool joined = false;
 	pthread_mutex_lock(&lock);
 	/* Nobody else adds any. */
 	size_t count = registry_overlaps(neighbours_all(), start, end, NULL, 0);
-	if (count)
-		found = malloc(count * sizeof(struct range *));
-	if (!count || found) {
+	struct range **found = malloc((count + 1) * sizeof(struct range *));
+	if (found) {
 		count = registry_overlaps(neighbours_all(), start, end, found, count);
 		joined = count == 1 && found[0]->start <= start && found[0]->end >= end;
 		if (joined)
@@ -272,7 +270,7 @@ size_t neighbours_writers(const struct range *range, uint64_t since, struct repo
 	uint64_t numbers[NEIGHBOURS_WRITERS];
 	size_t holders = holding(range->start, found), count = 0;
 	max = max < NEIGHBOURS_WRITERS ? max : NEIGHBOURS_WRITERS;
-	for (size_t i = 0; i < holders; i++)
+	for (size_t i = 0; max && i < holders; i++)
 		for (size_t k = 0; k < WRITERS; k++) {
 			struct writer *writer = &((struct neighbourhood *)found[i]->attachment)->writers[k];
 			uint64_t last = atomic_load_explicit(&writer->last, memory_order_acquire);
