@@ -12,14 +12,12 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-#ifdef HAVE_ZSTD
-#include <zstd.h>
-#endif
 
 #include "shim/kernels/elf.h"
 #include "shim/kernels/fatbin.h"
 #include "shim/kernels/paths.h"
 #include "shim/kernels/program.h"
+#include "shim/kernels/zstd.h"
 
 /* Of the C++ runtime, which has no header for C. */
 char *__cxa_demangle(const char *name, char *buffer, size_t *bytes, int *status);
@@ -39,16 +37,6 @@ static unsigned long every = 1, seen;
 static bool show;
 static unsigned wanted[16];
 static size_t wanted_count;
-
-static int unzstd(uint8_t *to, size_t bytes, const uint8_t *from, size_t from_bytes)
-{
-#ifdef HAVE_ZSTD
-	size_t got = ZSTD_decompress(to, bytes, from, from_bytes);
-	return ZSTD_isError(got) || got != bytes ? -EINVAL : 0;
-#else
-	return -ENOTSUP;
-#endif
-}
 
 static double now(void)
 {
@@ -198,7 +186,7 @@ static void survey_entry(const struct fatbin_entry *entry)
 	struct elf elf;
 	if (!tally || entry->kind != FATBIN_CUBIN)
 		return;
-	if (fatbin_unpack(entry, unzstd, &image)) {
+	if (fatbin_unpack(entry, zstd_decoder(), &image)) {
 		tally->unpacked_not++;
 		return;
 	}
