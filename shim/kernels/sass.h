@@ -29,7 +29,7 @@ enum sass_class {
 	SASS_CLEAR, /* a result that no address survives: floating point, counts, votes */
 	SASS_CLEAR_CONVERT,
 	SASS_CLEAR_CS2R,
-	SASS_CONVERT, /* float to integer and the like: one source, maybe 64-bit */
+	SASS_CONVERT, /* between float and integer, which an address survives in a double: one source, maybe 64-bit */
 	SASS_TENSOR,  /* matrix results: data only, written registers keep what they had */
 	SASS_TO_UNIFORM,
 	SASS_UNIFORM_CLEAR,

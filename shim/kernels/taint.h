@@ -18,7 +18,8 @@ enum taint_member {
 	FROM_FUNCTION, /* address of a known function */
 	FROM_WINDOW,   /* where local or shared memory begins among generic addresses */
 	FROM_BLOCK,    /* generic address of the parameters themselves */
-	FROM_SHIFTED,  /* went through a right shift: a left shift may restore it, so it is not a mere index */
+	FROM_SHIFTED, /* went down by a right shift, or around by a large factor: a multiple may restore it, so that is not a mere index */
+	FROM_PIECE, /* a byte or 16 bits of a parameter */
 	FROM_PARAMS = 16,
 };
 
@@ -50,6 +51,14 @@ struct taint_cell {
 	set_id set;
 };
 
+/*
+ * What was ever stored in memory of one kind, without order: by the parity of the 4-byte word, because accesses of 8 bytes and more are aligned; a narrower one,
+ * whose place is not known, counts for both.
+ */
+struct taint_words {
+	set_id of[2];
+};
+
 struct taint_pair {
 	set_id low, high;
 };
@@ -59,7 +68,7 @@ struct taint {
 	struct kernel_paths *paths;
 	struct sets sets, targets;
 	uint32_t word_count;
-	bool *wide; /* by slot: inside a parameter of 8 bytes or more */
+	bool *wide, *whole; /* by slot: inside a parameter of 8 bytes or more; is one of 8 bytes */
 	set_id all_params, indexed_params, loaded;
 
 	struct taint_state **states; /* by block; the last is where all returns meet */
@@ -73,13 +82,12 @@ struct taint {
 	uint32_t stamp;
 	uint32_t versions[16]; /* of predicates, then uniform ones */
 	struct taint_guarded guarded[2][256];
-	struct taint_known known[256];
-	uint32_t insn;               /* being run */
-	unsigned high, uniform_high; /* no register from here on was ever written */
+	struct taint_known known[2][256]; /* of R, of UR */
+	uint32_t insn;                    /* being run */
+	unsigned high, uniform_high;      /* no register from here on was ever written */
 	bool recording;
 
-	/* Memory, without order: what was ever written. */
-	set_id local_any, local_unplaced, shared, global;
+	struct taint_words local_any, local_unplaced, shared, global;
 	struct taint_cell *cells;
 	size_t cell_count, cell_used;
 	bool memory_changed;

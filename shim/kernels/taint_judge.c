@@ -22,14 +22,14 @@ static uint32_t slot_of(size_t word, unsigned bit)
 struct findings {
 	uint32_t plain, plain_wide; /* slots that are bases as they stand; those inside parameters of 8 bytes or more */
 	uint32_t slot, slot_wide;   /* one of each */
-	bool stray; /* the halves have 32-bit parameters, and not the same ones: perhaps an address in two of them */
+	bool stray; /* the halves have words that are not of one slot, and not the same ones: perhaps an address in two of them */
 };
 
-/* Is there a word among the bits that lies outside all parameters of 8 bytes and more? */
-static bool has_narrow(const struct taint *t, size_t word, uint64_t bits)
+/* Is there a word among the bits that is part of a struct, or smaller than an address? Those of 64-bit parameters are no halves of two. */
+static bool has_half(const struct taint *t, size_t word, uint64_t bits)
 {
 	for (bits = params_only(word, bits); bits; bits &= bits - 1)
-		if (!t->wide[slot_of(word, (unsigned)__builtin_ctzll(bits))])
+		if (!t->whole[slot_of(word, (unsigned)__builtin_ctzll(bits))])
 			return true;
 	return false;
 }
@@ -41,10 +41,12 @@ static struct findings find_slots(const struct taint *t, struct taint_pair addre
 	const uint64_t *low = sets_bits(&t->sets, address.low), *high = sets_bits(&t->sets, address.high);
 	for (size_t i = 0; i < t->sets.half; i++) {
 		uint64_t plain = slots_in(i, low[i], high[i]);
-		uint64_t others = ~(plain | plain << 1);
-		stray_low |= has_narrow(t, i, low[i] & others);
-		stray_high |= has_narrow(t, i, high[i] & others);
-		differ |= has_narrow(t, i, (low[i] ^ high[i]) & others);
+		uint64_t others = params_only(i, ~(plain | plain << 1));
+		/* A slot whose halves changed places. */
+		found.stray |= (low[i] >> 1 & high[i] & others & SLOT_MEMBERS) != 0;
+		stray_low |= has_half(t, i, low[i] & others);
+		stray_high |= has_half(t, i, high[i] & others);
+		differ |= has_half(t, i, (low[i] ^ high[i]) & others);
 		for (; plain; plain &= plain - 1) {
 			uint32_t slot = slot_of(i, (unsigned)__builtin_ctzll(plain));
 			found.plain++;
@@ -53,7 +55,7 @@ static struct findings find_slots(const struct taint *t, struct taint_pair addre
 				found.plain_wide++, found.slot_wide = slot;
 		}
 	}
-	found.stray = stray_low && stray_high && differ;
+	found.stray |= stray_low && stray_high && differ;
 	return found;
 }
 
@@ -96,6 +98,8 @@ static enum paths_reason foreign_base(const struct taint *t, struct taint_pair a
 	if (loaded_low && loaded_high)
 		return PATHS_TABLE;
 	if (either(t, address, FROM_BLOCK))
+		return PATHS_SPLIT;
+	if (sets_has(sets, address.low, FROM_PIECE) && sets_has(sets, address.high, FROM_PIECE))
 		return PATHS_SPLIT;
 	if (has_base || sets_has(sets, address.high, FROM_WINDOW))
 		return PATHS_CLEAR;

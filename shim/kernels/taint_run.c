@@ -181,7 +181,7 @@ static void prepare_params(struct taint *t)
 	for (size_t i = 0; i < program->param_count; i++) {
 		uint32_t first = program->params[i].offset, end = first + program->params[i].bytes;
 		for (uint32_t slot = (first + 7) / 8; slot * 8 + 8 <= end; slot++)
-			t->wide[slot] = true;
+			t->wide[slot] = true, t->whole[slot] = end - first == 8;
 		/* Only arrays and structs can be indexed in constant memory. */
 		if (program->params[i].bytes > 8)
 			t->indexed_params =
@@ -221,8 +221,9 @@ static int prepare(struct taint *t)
 	t->queue = calloc(blocks / 64 + (size_t)1, sizeof *t->queue);
 	t->reads_memory = calloc(blocks + (size_t)1, sizeof *t->reads_memory);
 	t->wide = calloc(t->paths->slot_count + 1, sizeof *t->wide);
+	t->whole = calloc(t->paths->slot_count + 1, sizeof *t->whole);
 	t->ones = calloc(FROM_PARAMS + t->word_count + (size_t)1, sizeof *t->ones);
-	if (!t->states || !t->queue || !t->reads_memory || !t->wide || !t->ones)
+	if (!t->states || !t->queue || !t->reads_memory || !t->wide || !t->whole || !t->ones)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < blocks; i++)
 		for (uint32_t insn = t->program->blocks[i].first; insn <= t->program->blocks[i].last; insn++)
@@ -267,6 +268,7 @@ int taint_run(const struct program *program, struct kernel_paths *paths)
 	free(t->reads_memory);
 	free(t->ones);
 	free(t->wide);
+	free(t->whole);
 	free(t->cells);
 	sets_free(&t->sets);
 	sets_free(&t->targets);
