@@ -139,6 +139,17 @@ static set_id product(struct taint *t, const struct sass_insn *insn, const struc
 	return taint_join(t, scale_again(t, a), scale_again(t, b));
 }
 
+/* The high word of a product by a power of two is a shift to the right; by other literals it is a division; else it is one more word of an index. */
+static set_id high_product(struct taint *t, const struct sass_operand operands[3], const struct taint_pair v[3])
+{
+	uint32_t value;
+	set_id product = taint_join(t, v[0].low, v[1].low);
+	if (!product || (!known(t, &operands[0], &value) && !known(t, &operands[1], &value)))
+		return product;
+	product = unscale(t, product);
+	return value & (value - 1) ? product : taint_join(t, product, taint_one(t, FROM_SHIFTED));
+}
+
 static void multiply(struct taint *t, const struct sass_insn *insn, const struct sass_operand operands[3],
                      struct taint_pair v[3])
 {
@@ -155,14 +166,18 @@ static void multiply(struct taint *t, const struct sass_insn *insn, const struct
 	if (negative)
 		factor = unscale(t, factor);
 	if (insn->row->class == SASS_MULTIPLY_WIDE) {
-		/* A product by 1 is a sign or zero extension: its high word is no address's. */
+		/* By 1 it is a sign or zero extension, whose high word is no address's. */
 		set_id high = unit ? scale(t, factor) : factor;
+		/* By a large power of two the high word is a shift to the right; by the size of an element it has a few bits. */
+		bool literal = known(t, &operands[0], &value) || known(t, &operands[1], &value);
+		if (literal && value >= 256 && !(value & (value - 1)))
+			high = high_product(t, operands, v);
 		write_result(t, insn,
 		             (struct taint_pair){taint_join(t, factor, v[2].low), taint_join(t, high, v[2].high)}, true);
 		return;
 	}
 	if (insn->row->class == SASS_MULTIPLY_HIGH)
-		factor = taint_join(t, taint_join(t, factor, v[0].low), taint_join(t, v[1].low, v[2].high));
+		factor = taint_join(t, high_product(t, operands, v), v[2].high);
 	write_result(t, insn, (struct taint_pair){taint_join(t, factor, v[2].low), 0}, false);
 }
 
