@@ -71,7 +71,7 @@ struct taint {
 	bool *wide, *whole; /* by slot: inside a parameter of 8 bytes or more; is one of 8 bytes */
 	set_id all_params, indexed_params, loaded;
 
-	struct taint_state **states; /* by block; the last is where all returns meet */
+	struct taint_state **states; /* by block; behind them, where returns meet */
 	uint64_t *queue;             /* a bit for each block that waits; the first in the code runs first */
 	uint32_t work;
 	size_t queue_hint;  /* no word before this one has a bit */

@@ -139,15 +139,15 @@ static set_id product(struct taint *t, const struct sass_insn *insn, const struc
 	return taint_join(t, scale_again(t, a), scale_again(t, b));
 }
 
-/* The high word of a product by a power of two is a shift to the right; by other literals it is a division; else it is one more word of an index. */
+/* The high word of a product: a shift to the right where the factor is a power of two, else a part of a division. */
 static set_id high_product(struct taint *t, const struct sass_operand operands[3], const struct taint_pair v[3])
 {
 	uint32_t value;
-	set_id product = taint_join(t, v[0].low, v[1].low);
-	if (!product || (!known(t, &operands[0], &value) && !known(t, &operands[1], &value)))
+	set_id product = unscale(t, taint_join(t, v[0].low, v[1].low));
+	bool literal = known(t, &operands[0], &value) || known(t, &operands[1], &value);
+	if (!product || !literal || value & (value - 1))
 		return product;
-	product = unscale(t, product);
-	return value & (value - 1) ? product : taint_join(t, product, taint_one(t, FROM_SHIFTED));
+	return taint_join(t, product, taint_one(t, FROM_SHIFTED));
 }
 
 static void multiply(struct taint *t, const struct sass_insn *insn, const struct sass_operand operands[3],

@@ -8,6 +8,12 @@
 #define WORK_LIMIT 4000000             /* flows from one block into another; bounds the time to about a second */
 #define ROUNDS_LIMIT 40                /* over memory that still changes */
 
+/* Blocks; then, for each function, where its returns meet; then where all those meet that may lead anywhere. */
+static uint32_t places(const struct program *program)
+{
+	return program->block_count + program->function_count + 1;
+}
+
 static void push(struct taint *t, uint32_t block)
 {
 	t->queue[block / 64] |= (uint64_t)1 << block % 64;
@@ -16,7 +22,7 @@ static void push(struct taint *t, uint32_t block)
 
 static bool pop(struct taint *t, uint32_t *ret_block)
 {
-	for (size_t words = t->program->block_count / 64 + 1; t->queue_hint < words; t->queue_hint++) {
+	for (size_t words = places(t->program) / 64 + 1; t->queue_hint < words; t->queue_hint++) {
 		uint64_t *word = &t->queue[t->queue_hint];
 		if (!*word)
 			continue;
@@ -77,7 +83,7 @@ static void flow_into(struct taint *t, uint32_t block, const struct taint_state 
 	changed |= join_sets(&t->targets, into->armed, from->armed, 16);
 	if (with_stack)
 		changed |= join_stack(&into->stack, from->stack);
-	if (changed && (into->stack != STACK_NONE || block == t->program->block_count))
+	if (changed && (into->stack != STACK_NONE || block >= t->program->block_count))
 		push(t, block);
 }
 
@@ -91,14 +97,33 @@ static void flow_out(struct taint *t, const struct block *block)
 		if (point && join_stack(&point->stack, t->now.stack) && point->reached)
 			push(t, block->return_point);
 	}
-	if (block->kind == BLOCK_RETURN)
-		flow_into(t, program->block_count, &t->now, false);
+	for (uint32_t i = 0; i < block->returns_count; i++)
+		flow_into(t, program->block_count + program->returns[block->returns_first + i].to, &t->now, false);
+	if (block->returns_anywhere)
+		flow_into(t, program->block_count + program->function_count, &t->now, false);
 	if (block->kind != BLOCK_WAIT)
 		return;
 	set_id armed = t->now.armed[sass_field(&program->insns[block->last], 16, 20)];
 	for (size_t i = 0; i < program->armed_count; i++)
 		if (!armed || sets_has(&t->targets, armed, i))
 			flow_into(t, program->armed[i], &t->now, true);
+}
+
+/* From where the returns of a function meet to where it was called. */
+static void flow_back(struct taint *t, uint32_t function)
+{
+	const struct program *program = t->program;
+	const struct taint_state *from = t->states[program->block_count + function];
+	if (function == program->function_count) {
+		for (size_t i = 0; i < program->return_count; i++)
+			flow_into(t, program->return_points[i], from, false);
+		return;
+	}
+	const struct program_function *callers = &program->functions[function];
+	for (uint32_t i = 0; i < callers->points_count; i++)
+		flow_into(t, program->points[callers->points_first + i].to, from, false);
+	for (size_t i = 0; i < program->loose_count; i++)
+		flow_into(t, program->loose[i], from, false);
 }
 
 static void run_block(struct taint *t, uint32_t id)
@@ -130,9 +155,8 @@ static void solve(struct taint *t)
 			t->stop = PATHS_LIMIT;
 			return;
 		}
-		if (id == program->block_count) {
-			for (size_t i = 0; i < program->return_count; i++)
-				flow_into(t, program->return_points[i], t->states[id], false);
+		if (id >= program->block_count) {
+			flow_back(t, id - program->block_count);
 			continue;
 		}
 		run_block(t, id);
@@ -217,8 +241,8 @@ static int prepare(struct taint *t)
 {
 	uint32_t blocks = t->program->block_count;
 	t->word_count = (t->program->params_bytes + 3) / 4;
-	t->states = calloc(blocks + (size_t)1, sizeof *t->states);
-	t->queue = calloc(blocks / 64 + (size_t)1, sizeof *t->queue);
+	t->states = calloc(places(t->program), sizeof *t->states);
+	t->queue = calloc(places(t->program) / 64 + (size_t)1, sizeof *t->queue);
 	t->reads_memory = calloc(blocks + (size_t)1, sizeof *t->reads_memory);
 	t->wide = calloc(t->paths->slot_count + 1, sizeof *t->wide);
 	t->whole = calloc(t->paths->slot_count + 1, sizeof *t->whole);
@@ -244,7 +268,7 @@ int taint_run(const struct program *program, struct kernel_paths *paths)
 	t->program = program;
 	t->paths = paths;
 	t->error = prepare(t);
-	if (!t->error && program->block_count * sizeof(struct taint_state) > STATE_LIMIT) {
+	if (!t->error && places(program) * sizeof(struct taint_state) > STATE_LIMIT) {
 		t->stop = PATHS_LIMIT;
 		t->insn = program->entry;
 	}
@@ -261,7 +285,7 @@ int taint_run(const struct program *program, struct kernel_paths *paths)
 		paths->reason_offset = (t->insn - program->entry) * SASS_BYTES;
 	}
 	int err = t->error;
-	for (uint32_t i = 0; t->states && i <= program->block_count; i++)
+	for (uint32_t i = 0; t->states && i < places(program); i++)
 		free(t->states[i]);
 	free(t->states);
 	free(t->queue);
