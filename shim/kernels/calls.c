@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "shim/kernels/program.h"
 
@@ -45,12 +46,15 @@ static void settle(struct pairs *pairs)
 	pairs->count = kept;
 }
 
-/* One search over the blocks of a function. */
+/* One search over the blocks of a function: notes its returns, what it writes, and whom it calls. */
 struct search {
 	const struct program *program;
 	uint32_t *stack, *seen; /* seen: by block, the last function that reached it, plus 1 */
 	size_t depth, visits;
 	uint32_t function;
+	struct sass_registers written;
+	const uint32_t *function_of; /* by block that is one's entry */
+	struct pairs returns, calls;
 };
 
 static void reach(struct search *search, uint32_t block)
@@ -62,27 +66,62 @@ static void reach(struct search *search, uint32_t block)
 	search->visits++;
 }
 
-/* Adds the function to each of its returns; with `returns` NULL, marks what the kernel itself reaches. */
-static int search_function(struct search *search, uint32_t entry, struct pairs *returns)
+static int look_at(struct search *search, const struct block *block)
 {
 	const struct program *program = search->program;
 	int err = 0;
-	reach(search, entry);
-	while (search->depth && !err) {
-		const struct block *block = &program->blocks[search->stack[--search->depth]];
-		for (uint32_t i = block->call_count; i < block->next_count; i++)
-			reach(search, program->next[block->next_first + i]);
-		reach(search, block->return_point);
-		/* Where a barrier leads is in the function that armed it. */
-		for (uint32_t insn = block->first; insn <= block->last; insn++)
-			if (program->insns[insn].row && program->insns[insn].row->class == SASS_ARM &&
-			    program->links[insn] != PROGRAM_NONE)
-				reach(search, program->armed[program->links[insn]]);
-		if (block->kind == BLOCK_RETURN && returns)
-			err = add_pair(returns, (uint32_t)(block - program->blocks), search->function);
+	for (uint32_t i = 0; i < block->next_count; i++) {
+		uint32_t next = program->next[block->next_first + i];
+		if (i >= block->call_count)
+			reach(search, next);
+		else if (!err)
+			err = add_pair(&search->calls, search->function, search->function_of[next]);
 	}
+	reach(search, block->return_point);
+	for (uint32_t insn = block->first; insn <= block->last; insn++) {
+		const struct sass_row *row = program->insns[insn].row;
+		sass_add_written(&program->machine, &program->insns[insn], &search->written);
+		/* Where a barrier leads is in the function that armed it. */
+		if (row && row->class == SASS_ARM && program->links[insn] != PROGRAM_NONE)
+			reach(search, program->armed[program->links[insn]]);
+	}
+	if (block->kind == BLOCK_RETURN && !err)
+		err = add_pair(&search->returns, (uint32_t)(block - program->blocks), search->function);
+	return err;
+}
+
+static int search_function(struct search *search, uint32_t entry)
+{
+	int err = 0;
+	search->written = (struct sass_registers){{0}, {0}};
+	reach(search, entry);
+	while (search->depth && !err)
+		err = look_at(search, &search->program->blocks[search->stack[--search->depth]]);
 	search->depth = 0;
 	return err;
+}
+
+static bool add_all(struct sass_registers *to, const struct sass_registers *from)
+{
+	bool changed = false;
+	for (unsigned i = 0; i < 4; i++) {
+		changed |= (from->r[i] & ~to->r[i]) || (from->u[i] & ~to->u[i]);
+		to->r[i] |= from->r[i];
+		to->u[i] |= from->u[i];
+	}
+	return changed;
+}
+
+/* What a callee writes, its caller writes. */
+static void close_written(struct program *program, const struct pairs *calls)
+{
+	for (bool changed = true; changed;) {
+		changed = false;
+		for (size_t i = 0; i < calls->count; i++)
+			if (calls->of[i].from < program->function_count)
+				changed |= add_all(&program->functions[calls->of[i].from].written,
+				                   &program->functions[calls->of[i].to].written);
+	}
 }
 
 /* The functions that are called, and where each was called from. */
@@ -104,36 +143,51 @@ static int find_functions(struct program *program, uint32_t *function_of, struct
 	return 0;
 }
 
-static int find_returns(struct program *program, const uint32_t *function_of, struct pairs *returns)
+/* A return that no function has, or that the kernel reaches by jumps, leads everywhere; so do all where the search was too long. */
+static void link_returns(struct program *program, const struct search *search, bool all)
 {
-	uint32_t count = program->block_count, kernel = program->block_of[program->entry];
+	const struct pairs *returns = &search->returns;
+	for (uint32_t i = 0, at = 0; i < program->block_count; i++) {
+		struct block *block = &program->blocks[i];
+		block->returns_first = at;
+		for (; at < returns->count && returns->of[at].from == i; at++) {
+			block->returns_anywhere |= returns->of[at].to == program->function_count;
+			block->returns_count += returns->of[at].to < program->function_count;
+		}
+		block->returns_anywhere |= block->kind == BLOCK_RETURN && (all || !block->returns_count);
+	}
+}
+
+static int find_returns(struct program *program, const uint32_t *function_of)
+{
+	uint32_t count = program->block_count;
 	struct search search = {.program = program,
 	                        .stack = calloc(count + (size_t)1, sizeof *search.stack),
-	                        .seen = calloc(count + (size_t)1, sizeof *search.seen)};
+	                        .seen = calloc(count + (size_t)1, sizeof *search.seen),
+	                        .function_of = function_of};
 	int err = search.stack && search.seen ? 0 : -ENOMEM;
-	for (uint32_t i = 0; i < count && !err; i++) {
+	size_t limit = (size_t)count * VISITS;
+	for (uint32_t i = 0; i < count && !err && search.visits <= limit; i++) {
 		if (function_of[i] == PROGRAM_NONE)
 			continue;
 		search.function = function_of[i];
-		err = search_function(&search, i, returns);
-		if (search.visits > (size_t)count * VISITS)
-			break;
+		err = search_function(&search, i);
+		program->functions[search.function].written = search.written;
 	}
-	/* A return that no function has, or that the kernel reaches by jumps, leads everywhere; so do all where the search was too long. */
-	bool all = search.visits > (size_t)count * VISITS;
+	bool all = search.visits > limit;
 	search.function = program->function_count;
 	if (!err && !all)
-		err = search_function(&search, kernel, NULL);
-	settle(returns);
-	for (uint32_t i = 0, at = 0; i < count && !err; i++) {
-		struct block *block = &program->blocks[i];
-		block->returns_first = at;
-		while (at < returns->count && returns->of[at].from == i)
-			at++;
-		block->returns_count = at - block->returns_first;
-		block->returns_anywhere = block->kind == BLOCK_RETURN &&
-		                          (all || !block->returns_count || search.seen[i] == search.function + 1);
-	}
+		err = search_function(&search, program->block_of[program->entry]);
+	if (all)
+		for (uint32_t i = 0; i < program->function_count; i++)
+			memset(&program->functions[i].written, 0xff, sizeof program->functions[i].written);
+	else if (!err)
+		close_written(program, &search.calls);
+	settle(&search.returns);
+	if (!err)
+		link_returns(program, &search, all);
+	program->returns = search.returns.of;
+	free(search.calls.of);
 	free(search.stack);
 	free(search.seen);
 	return err;
@@ -141,23 +195,21 @@ static int find_returns(struct program *program, const uint32_t *function_of, st
 
 int program_calls(struct program *program)
 {
-	struct pairs points = {NULL, 0, 0}, returns = {NULL, 0, 0};
-	uint32_t *function_of = calloc(program->block_count + (size_t)1, sizeof *function_of);
+	struct pairs points = {NULL, 0, 0};
+	uint32_t *function_of = program->function_of = calloc(program->block_count + (size_t)1, sizeof *function_of);
 	int err = function_of ? find_functions(program, function_of, &points) : -ENOMEM;
-	if (!err)
-		err = find_returns(program, function_of, &returns);
 	settle(&points);
 	program->points = points.of;
-	program->returns = returns.of;
 	program->functions = calloc(program->function_count + (size_t)1, sizeof *program->functions);
 	if (!program->functions)
 		err = -ENOMEM;
+	if (!err)
+		err = find_returns(program, function_of);
 	for (uint32_t i = 0, at = 0; i < program->function_count && !err; i++) {
 		program->functions[i].points_first = at;
 		while (at < points.count && points.of[at].from == i)
 			at++;
 		program->functions[i].points_count = at - program->functions[i].points_first;
 	}
-	free(function_of);
 	return err;
 }

@@ -318,6 +318,7 @@ void program_free(struct program *program)
 	free(program->return_points);
 	free(program->loose);
 	free(program->functions);
+	free(program->function_of);
 	free(program->points);
 	free(program->returns);
 	*program = (struct program){0};

@@ -58,6 +58,7 @@ struct program_return {
 
 struct program_function {
 	uint32_t points_first, points_count; /* in program.points */
+	struct sass_registers written;       /* also by what it calls */
 };
 
 struct program {
@@ -94,6 +95,7 @@ struct program {
 	uint32_t *loose; /* return points that any function may return to */
 	size_t loose_count, loose_room;
 
+	uint32_t *function_of; /* by block: the function that begins there, or PROGRAM_NONE */
 	struct program_function *functions;
 	uint32_t function_count;
 	struct program_return *points, *returns; /* function: return point; block: function */

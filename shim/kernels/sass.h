@@ -140,6 +140,14 @@ static inline uint32_t sass_field(const struct sass_insn *insn, unsigned first, 
 /* 32-bit registers that a load or store moves: its size field. */
 unsigned sass_memory_words(const struct sass_insn *insn);
 
+/* Registers of either file: a bit for each. */
+struct sass_registers {
+	uint64_t r[4], u[4];
+};
+
+/* Adds those that an instruction may write, as far as the flow of addresses is concerned: matrix results are data and count for nothing. */
+void sass_add_written(const struct sass_machine *machine, const struct sass_insn *insn, struct sass_registers *registers);
+
 /* Is the result 64 bits wide by a modifier (sm_120)? */
 bool sass_wide_modifier(const struct sass_machine *machine, const struct sass_insn *insn);
 

@@ -31,7 +31,7 @@ struct taint_state {
 	set_id r[256], u[256]; /* RZ and URZ stay empty */
 	set_id armed[16];      /* of taint.targets */
 	int32_t stack;         /* R1, in bytes from its first value */
-	bool reached;
+	bool reached, called;  /* called: what comes before a return point was reached */
 };
 
 /* A register written under a predicate: what it holds where the predicate was true, and where it was not. */

@@ -69,8 +69,11 @@ static struct taint_state *state_of(struct taint *t, uint32_t block)
 	return t->states[block];
 }
 
-/* The state at the end of a block flows into another's entry. Returns do not carry the stack pointer: each caller's is what it was. */
-static void flow_into(struct taint *t, uint32_t block, const struct taint_state *from, bool with_stack)
+/* What of a state flows besides registers. A return brings neither: each caller's stack pointer and barriers are what they were before the call. */
+enum flow_part { FLOW_STACK = 1, FLOW_BARRIERS = 2 };
+
+/* The state at the end of a block flows into another's entry. */
+static void flow_into(struct taint *t, uint32_t block, const struct taint_state *from, unsigned parts)
 {
 	struct taint_state *into = state_of(t, block);
 	if (!into)
@@ -80,33 +83,93 @@ static void flow_into(struct taint *t, uint32_t block, const struct taint_state 
 	into->reached = true;
 	changed |= join_sets(&t->sets, into->r, from->r, t->high);
 	changed |= join_sets(&t->sets, into->u, from->u, t->uniform_high);
-	changed |= join_sets(&t->targets, into->armed, from->armed, 16);
-	if (with_stack)
+	if (parts & FLOW_BARRIERS)
+		changed |= join_sets(&t->targets, into->armed, from->armed, 16);
+	if (parts & FLOW_STACK)
 		changed |= join_stack(&into->stack, from->stack);
 	if (changed && (into->stack != STACK_NONE || block >= t->program->block_count))
 		push(t, block);
+}
+
+static bool join_chosen(struct sets *sets, set_id *into, const set_id *from, const uint64_t chosen[4])
+{
+	bool changed = false;
+	for (unsigned word = 0; word < 4; word++)
+		for (uint64_t bits = chosen[word]; bits; bits &= bits - 1) {
+			unsigned reg = word * 64 + (unsigned)__builtin_ctzll(bits);
+			set_id joined = sets_join(sets, into[reg], from[reg]);
+			changed |= joined != into[reg];
+			into[reg] = joined;
+		}
+	return changed;
+}
+
+static struct taint_state *meeting_of(const struct taint *t, uint32_t function)
+{
+	struct taint_state *state = t->states[t->program->block_count + function];
+	return state && state->reached ? state : NULL;
+}
+
+/* From where the returns of a function meet to one of its callers: what it may have written. */
+static bool return_to(struct taint *t, uint32_t function, uint32_t block)
+{
+	struct taint_state *point = t->states[block];
+	const struct taint_state *from = meeting_of(t, function);
+	if (!point || !point->called || !from)
+		return false;
+	const struct sass_registers *written = &t->program->functions[function].written;
+	t->work++;
+	bool changed = !point->reached;
+	point->reached = true;
+	changed |= join_chosen(&t->sets, point->r, from->r, written->r);
+	changed |= join_chosen(&t->sets, point->u, from->u, written->u);
+	return changed;
+}
+
+/* Past a call: what the caller keeps, and what those that it calls have written so far. */
+static void flow_past(struct taint *t, const struct block *call)
+{
+	struct taint_state *point = state_of(t, call->return_point);
+	if (!point)
+		return;
+	struct sass_registers kept = {{0}, {0}};
+	bool changed = !point->called;
+	point->called = true;
+	for (uint32_t i = 0; i < call->call_count; i++) {
+		uint32_t function = t->program->function_of[t->program->next[call->next_first + i]];
+		const struct sass_registers *written = &t->program->functions[function].written;
+		for (unsigned word = 0; word < 4; word++) {
+			kept.r[word] |= ~written->r[word];
+			kept.u[word] |= ~written->u[word];
+		}
+		changed |= return_to(t, function, call->return_point);
+	}
+	changed |= join_chosen(&t->sets, point->r, t->now.r, kept.r);
+	changed |= join_chosen(&t->sets, point->u, t->now.u, kept.u);
+	changed |= join_stack(&point->stack, t->now.stack);
+	changed |= join_sets(&t->targets, point->armed, t->now.armed, 16);
+	if (changed && point->reached)
+		push(t, call->return_point);
 }
 
 static void flow_out(struct taint *t, const struct block *block)
 {
 	const struct program *program = t->program;
 	for (uint32_t i = 0; i < block->next_count; i++)
-		flow_into(t, program->next[block->next_first + i], &t->now, true);
-	if (block->return_point != PROGRAM_NONE) {
-		struct taint_state *point = state_of(t, block->return_point);
-		if (point && join_stack(&point->stack, t->now.stack) && point->reached)
-			push(t, block->return_point);
-	}
+		flow_into(t, program->next[block->next_first + i], &t->now, FLOW_STACK | FLOW_BARRIERS);
+	if (block->return_point != PROGRAM_NONE)
+		flow_past(t, block);
 	for (uint32_t i = 0; i < block->returns_count; i++)
-		flow_into(t, program->block_count + program->returns[block->returns_first + i].to, &t->now, false);
+		flow_into(t, program->block_count + program->returns[block->returns_first + i].to, &t->now,
+		          FLOW_BARRIERS);
 	if (block->returns_anywhere)
-		flow_into(t, program->block_count + program->function_count, &t->now, false);
+		flow_into(t, program->block_count + program->function_count, &t->now, FLOW_BARRIERS);
 	if (block->kind != BLOCK_WAIT)
 		return;
 	set_id armed = t->now.armed[sass_field(&program->insns[block->last], 16, 20)];
 	for (size_t i = 0; i < program->armed_count; i++)
 		if (!armed || sets_has(&t->targets, armed, i))
-			flow_into(t, program->armed[i], &t->now, true);
+			flow_into(t, program->armed[i], &t->now, FLOW_STACK | FLOW_BARRIERS);
 }
 
 /* From where the returns of a function meet to where it was called. */
@@ -116,14 +179,17 @@ static void flow_back(struct taint *t, uint32_t function)
 	const struct taint_state *from = t->states[program->block_count + function];
 	if (function == program->function_count) {
 		for (size_t i = 0; i < program->return_count; i++)
-			flow_into(t, program->return_points[i], from, false);
+			flow_into(t, program->return_points[i], from, FLOW_BARRIERS);
 		return;
 	}
 	const struct program_function *callers = &program->functions[function];
-	for (uint32_t i = 0; i < callers->points_count; i++)
-		flow_into(t, program->points[callers->points_first + i].to, from, false);
+	for (uint32_t i = 0; i < callers->points_count; i++) {
+		uint32_t point = program->points[callers->points_first + i].to;
+		if (return_to(t, function, point) && t->states[point]->stack != STACK_NONE)
+			push(t, point);
+	}
 	for (size_t i = 0; i < program->loose_count; i++)
-		flow_into(t, program->loose[i], from, false);
+		flow_into(t, program->loose[i], from, FLOW_BARRIERS);
 }
 
 static void run_block(struct taint *t, uint32_t id)
