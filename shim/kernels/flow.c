@@ -246,6 +246,14 @@ static int find_loose(struct program *program, const uint8_t *return_registers, 
 	return err;
 }
 
+bool program_may_wait(const struct program *program, unsigned barrier, size_t i)
+{
+	if (program->armed_by[i] == barrier || program->wild_barriers >> barrier & 1)
+		return true;
+	/* One that nobody arms: better too much than too little. */
+	return !memchr(program->armed_by, (int)barrier, program->armed_count);
+}
+
 int program_cut(struct program *program)
 {
 	uint32_t *block_of = program->block_of = calloc(program->count + (size_t)1, sizeof *block_of);
@@ -271,10 +279,15 @@ int program_cut(struct program *program)
 	for (uint32_t i = 0; !err && i < program->count; i++) {
 		const struct sass_row *row = program->insns[i].row;
 		uint32_t target;
+		if (row && row->class == SASS_ARM_FROM_REGISTER)
+			program->wild_barriers |= 1u << sass_field(&program->insns[i], 24, 28);
 		if (!row || row->class != SASS_ARM || (target = jump_target(program, i)) == PROGRAM_NONE)
 			continue;
 		program->links[i] = (uint32_t)program->armed_count;
 		err = PROGRAM_PUSH(program, armed, armed_count, armed_room, block_of[target]);
+		if (!err)
+			err = PROGRAM_PUSH(program, armed_by, armed_by_count, armed_by_room,
+			                   (uint8_t)sass_field(&program->insns[i], 16, 20));
 	}
 	for (uint32_t i = 0; !err && i < program->block_count; i++)
 		err = cut_block(program, &program->blocks[i], is_return);

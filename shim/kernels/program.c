@@ -319,6 +319,7 @@ void program_free(struct program *program)
 	free(program->loose);
 	free(program->functions);
 	free(program->function_of);
+	free(program->armed_by);
 	free(program->points);
 	free(program->returns);
 	*program = (struct program){0};

@@ -90,6 +90,9 @@ struct program {
 	size_t next_count, next_room;
 	uint32_t *armed; /* blocks that BSSY instructions name */
 	size_t armed_count, armed_room;
+	uint8_t *armed_by; /* of each: the barrier */
+	size_t armed_by_count, armed_by_room;
+	uint32_t wild_barriers;  /* a bit for each that is also set from a register: may lead to all of them */
 	uint32_t *return_points; /* blocks: all of them */
 	size_t return_count, return_room;
 	uint32_t *loose; /* return points that any function may return to */
@@ -100,6 +103,15 @@ struct program {
 	uint32_t function_count;
 	struct program_return *points, *returns; /* function: return point; block: function */
 };
+
+/* Places: blocks; then, for each function, where its returns meet; then where all those returns meet that may lead anywhere. */
+static inline uint32_t program_places(const struct program *program)
+{
+	return program->block_count + program->function_count + 1;
+}
+
+/* May a warp that waits at barrier `barrier` go on where the instruction armed[i] says? As far as one can say without the data flow. */
+bool program_may_wait(const struct program *program, unsigned barrier, size_t i);
 
 /*
  * Gathers and cuts. PATHS_CLEAR, or why not, with the offset; *ret_error is 0, -ENOENT (no such kernel) or -ENOMEM. To be freed in every case.

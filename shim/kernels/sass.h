@@ -145,7 +145,7 @@ struct sass_registers {
 	uint64_t r[4], u[4];
 };
 
-/* Adds those that an instruction may write, as far as the flow of addresses is concerned: matrix results are data and count for nothing. */
+/* Adds those that an instruction may write (registers.c). */
 void sass_add_written(const struct sass_machine *machine, const struct sass_insn *insn, struct sass_registers *registers);
 
 /* Is the result 64 bits wide by a modifier (sm_120)? */

@@ -27,8 +27,6 @@ static set_id read_either(struct taint *t, const struct sass_insn *insn, bool un
 static void write_either(struct taint *t, const struct sass_insn *insn, bool uniform, unsigned reg, set_id set)
 {
 	set_id *place = uniform ? &t->now.u[reg] : &t->now.r[reg];
-	unsigned *high = uniform ? &t->uniform_high : &t->high;
-	*high = *high > reg ? *high : reg + 1;
 	if (insn->guard == 7) {
 		t->guarded[uniform][reg].stamp = 0;
 		*place = set;

@@ -31,6 +31,7 @@ struct taint_state {
 	set_id r[256], u[256]; /* RZ and URZ stay empty */
 	set_id armed[16];      /* of taint.targets */
 	int32_t stack;         /* R1, in bytes from its first value */
+	uint32_t memory;       /* t->memory_version when it ran last */
 	bool reached, called;  /* called: what comes before a return point was reached */
 };
 
@@ -63,6 +64,21 @@ struct taint_pair {
 	set_id low, high;
 };
 
+/* What a set pair says about an address. */
+struct taint_findings {
+	uint32_t plain, plain_wide; /* slots that are bases as they stand; those inside parameters of 8 bytes or more */
+	uint32_t slot, slot_wide;   /* one of each */
+	bool stray; /* the halves have words that are not of one slot, and not the same ones: perhaps an address in two of them */
+};
+
+/* ... once found: most loads and stores of a kernel have one of a few addresses. */
+struct taint_judged {
+	struct taint_pair address;
+	struct taint_findings found;
+	bool filled, loaded, stored; /* loaded, stored: its slots are marked so */
+};
+#define TAINT_JUDGED 64
+
 struct taint {
 	const struct program *program;
 	struct kernel_paths *paths;
@@ -72,9 +88,9 @@ struct taint {
 	set_id all_params, indexed_params, loaded;
 
 	struct taint_state **states; /* by block; behind them, where returns meet */
-	uint64_t *queue;             /* a bit for each block that waits; the first in the code runs first */
+	uint64_t *queue;             /* a bit for each place that waits */
 	uint32_t work;
-	size_t queue_hint;  /* no word before this one has a bit */
+	uint32_t sweep;     /* the place that ran last */
 	bool *reads_memory; /* by block: what was stored matters to it */
 	set_id *ones;       /* the set of each single member, 0: not made yet */
 
@@ -90,7 +106,8 @@ struct taint {
 	struct taint_words local_any, local_unplaced, shared, global;
 	struct taint_cell *cells;
 	size_t cell_count, cell_used;
-	bool memory_changed;
+	uint32_t memory_version;                  /* raised by each change */
+	struct taint_judged judged[TAINT_JUDGED]; /* direct-mapped */
 	int error;
 	enum paths_reason stop; /* gave up, at insn */
 };

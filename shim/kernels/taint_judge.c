@@ -18,13 +18,6 @@ static uint32_t slot_of(size_t word, unsigned bit)
 	return (uint32_t)((word * 64 + bit - FROM_PARAMS) / 2);
 }
 
-/* What a set pair says about an address. */
-struct findings {
-	uint32_t plain, plain_wide; /* slots that are bases as they stand; those inside parameters of 8 bytes or more */
-	uint32_t slot, slot_wide;   /* one of each */
-	bool stray; /* the halves have words that are not of one slot, and not the same ones: perhaps an address in two of them */
-};
-
 /* Is there a word among the bits that is part of a struct, or smaller than an address? Those of 64-bit parameters are no halves of two. */
 static bool has_half(const struct taint *t, size_t word, uint64_t bits)
 {
@@ -34,9 +27,9 @@ static bool has_half(const struct taint *t, size_t word, uint64_t bits)
 	return false;
 }
 
-static struct findings find_slots(const struct taint *t, struct taint_pair address)
+static struct taint_findings find_slots(const struct taint *t, struct taint_pair address)
 {
-	struct findings found = {0};
+	struct taint_findings found = {0};
 	bool stray_low = false, stray_high = false, differ = false;
 	const uint64_t *low = sets_bits(&t->sets, address.low), *high = sets_bits(&t->sets, address.high);
 	for (size_t i = 0; i < t->sets.half; i++) {
@@ -71,6 +64,15 @@ static void mark_slots(struct taint *t, struct taint_pair address, enum slot_use
 			slot->use = slot->use > use ? slot->use : (uint8_t)use;
 		}
 	}
+}
+
+static struct taint_judged *judge(struct taint *t, struct taint_pair address)
+{
+	struct taint_judged *judged =
+		&t->judged[(address.low * 0x9e3779b1u ^ address.high * 0x85ebca6bu) >> 16 & (TAINT_JUDGED - 1)];
+	if (!judged->filled || judged->address.low != address.low || judged->address.high != address.high)
+		*judged = (struct taint_judged){address, find_slots(t, address), true, false, false};
+	return judged;
 }
 
 static bool any_param(const struct taint *t, set_id set)
@@ -137,7 +139,8 @@ void taint_stored(struct taint *t, struct taint_pair address, const char *kind)
 {
 	if (!t->recording)
 		return;
-	struct findings found = find_slots(t, address);
+	struct taint_judged *judged = judge(t, address);
+	struct taint_findings found = judged->found;
 	enum paths_reason foreign = foreign_base(t, address, found.plain);
 	if (foreign == PATHS_CLEAR && found.plain && found.stray)
 		foreign = PATHS_SPLIT;
@@ -152,7 +155,9 @@ void taint_stored(struct taint *t, struct taint_pair address, const char *kind)
 		else if (!found.plain_wide && found.plain == 1)
 			base = found.slot;
 	}
-	mark_slots(t, address, SLOT_STORE, !found.plain);
+	if (!judged->stored)
+		mark_slots(t, address, SLOT_STORE, !found.plain);
+	judged->stored = true;
 	if (base != UINT32_MAX)
 		t->paths->slots[base].only_base = true;
 	if (foreign != PATHS_CLEAR)
@@ -170,8 +175,11 @@ void taint_stored_indirectly(struct taint *t, const char *kind)
 
 void taint_loaded(struct taint *t, struct taint_pair address)
 {
-	if (t->recording)
-		mark_slots(t, address, SLOT_LOAD, !find_slots(t, address).plain);
+	struct taint_judged *judged = t->recording ? judge(t, address) : NULL;
+	if (!judged || judged->loaded)
+		return;
+	mark_slots(t, address, SLOT_LOAD, !judged->found.plain);
+	judged->loaded = true;
 }
 
 /* The slots of which any word is in the set, plain: as the members of their low words. */

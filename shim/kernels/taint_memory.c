@@ -63,7 +63,7 @@ static void write_loaded(struct taint *t, const struct sass_insn *insn, unsigned
 static void remember(struct taint *t, set_id *memory, set_id set)
 {
 	set_id joined = taint_join(t, *memory, set);
-	t->memory_changed |= joined != *memory;
+	t->memory_version += joined != *memory;
 	*memory = joined;
 }
 

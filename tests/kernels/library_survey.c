@@ -30,6 +30,7 @@ struct tally {
 	unsigned long pointers, const_pointers, const_stored, plain_pointers, plain_stored;
 	unsigned long no_store, slowest_insns;
 	double seconds, slowest;
+	unsigned long small_slow, slow; /* above 1 ms with at most 100 KB of code; above 20 ms */
 	char slowest_name[120];
 };
 
@@ -149,6 +150,10 @@ static void survey_kernel(const struct elf *elf, const struct elf_symbol *symbol
 	double seconds = now() - start;
 	tally->kernels++;
 	tally->seconds += seconds;
+	tally->small_slow += seconds > 1e-3 && symbol->bytes <= 100 * 1024;
+	tally->slow += seconds > 20e-3;
+	if (show && seconds > 1e-3)
+		printf("  %.2f ms, %lu instructions: %s\n", 1e3 * seconds, symbol->bytes / SASS_BYTES, symbol->name);
 	tally->reasons[paths.reason]++;
 	tally->no_store += paths.reason == PATHS_CLEAR && !paths.store_count;
 	if (seconds > tally->slowest) {
@@ -210,15 +215,15 @@ static void print_tally(const char *file, unsigned sm, struct tally *tally)
 		return;
 	printf("%s sm_%u: %lu kernels, clear %.1f %% (%lu without any store), table %lu, global %lu, split %lu, no base %lu, call %lu, "
 	       "instruction %lu, damaged %lu, limit %lu; not unpacked %lu; const pointers stored %lu of %lu, others %lu of %lu; "
-	       "%.2f s per 1000, slowest %.1f ms (%lu instructions: %s)\n",
+	       "%.2f s per 1000, above 1 ms with up to 100 KB %lu, above 20 ms %lu, slowest %.1f ms (%lu instructions: %s)\n",
 	       strrchr(file, '/') ? strrchr(file, '/') + 1 : file, sm, tally->kernels,
 	       tally->kernels ? 100.0 * (double)tally->reasons[PATHS_CLEAR] / (double)tally->kernels : 0,
 	       tally->no_store, tally->reasons[PATHS_TABLE], tally->reasons[PATHS_GLOBAL], tally->reasons[PATHS_SPLIT],
 	       tally->reasons[PATHS_NO_BASE], tally->reasons[PATHS_CALL], tally->reasons[PATHS_INSTRUCTION],
 	       tally->reasons[PATHS_DAMAGED] + tally->damaged, tally->reasons[PATHS_LIMIT], tally->unpacked_not,
 	       tally->const_stored, tally->const_pointers, tally->plain_stored, tally->plain_pointers,
-	       tally->kernels ? 1000 * tally->seconds / (double)tally->kernels : 0, 1000 * tally->slowest,
-	       tally->slowest_insns, show ? tally->slowest_name : "");
+	       tally->kernels ? 1000 * tally->seconds / (double)tally->kernels : 0, tally->small_slow, tally->slow,
+	       1000 * tally->slowest, tally->slowest_insns, show ? tally->slowest_name : "");
 	*tally = (struct tally){0};
 }
 
