@@ -42,6 +42,16 @@ void image_put(struct image *image);
 /* Is what was kept still there? False for the image of a library that was closed. */
 bool image_present(const struct image *image);
 
+/*
+ * The object that holds all these bytes in a part that its file backs and that is never written; NULL: none. `writable`: it may be one that could be. For a load, during
+ * which the object stays.
+ */
+const struct link_map *image_holder(const uint8_t *bytes, size_t length, bool writable);
+
+/* A hash of the first bytes of an image, where sizes and packed code are: a look at all would read the file at each load. */
+#define IMAGE_LEAD_BYTES 256
+uint64_t image_lead(const uint8_t *lead, size_t length);
+
 /* Part of the image. 0, -EINVAL (outside), -EFAULT (no longer there). Never faults, whatever the program unmaps meanwhile. */
 int image_read(const struct image *image, size_t offset, void *to, size_t bytes);
 
@@ -63,6 +73,7 @@ void code_put(struct code *code);
 void image_code_forget(const struct image *image);
 /* fork child. */
 void image_code_reset(void);
+void image_where_reset(void);
 
 /*
  * Store paths of one kernel, by the code that the driver takes for each of these machines (compute capability times ten); where that is not known, of

@@ -5,10 +5,8 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,16 +17,8 @@
 
 #define PAGE 4096
 #define TEXT_PAGES 16
-#define LEAD_BYTES 4096
-#define MAX_PHDRS 64
 
-static struct link_map *(*_Atomic find_object)(const void *address);
 static _Atomic size_t copied_bytes; /* by all images */
-
-void image_set_object_finder(struct link_map *(*object_at)(const void *address))
-{
-	atomic_store(&find_object, object_at);
-}
 
 static bool peek_at(const void *from, void *to, size_t bytes)
 {
@@ -95,57 +85,6 @@ static uint64_t cubin_bytes(const uint8_t *image)
 	return end;
 }
 
-/* Program headers of the object that the loader has here. Returns how many. */
-static size_t program_headers(const struct link_map *object, ElfW(Phdr) * ret_headers)
-{
-	ElfW(Ehdr) header;
-	const void *table = NULL;
-	size_t count = 0;
-	if (!*object->l_name) { /* the program itself; it may be loaded where it was linked to, and says nothing of that */
-		table = (const void *)getauxval(AT_PHDR);
-		count = getauxval(AT_PHNUM);
-	} else if (peek_at((const void *)object->l_addr, &header, sizeof header) &&
-	           !memcmp(header.e_ident, ELFMAG, SELFMAG)) {
-		table = (const char *)object->l_addr + header.e_phoff;
-		count = header.e_phnum;
-	}
-	count = count < MAX_PHDRS ? count : MAX_PHDRS;
-	return table && peek_at(table, ret_headers, count * sizeof *ret_headers) ? count : 0;
-}
-
-/*
- * The object that holds all these bytes in a part that its file backs and nobody writes; NULL: none. `writable`: it may be one that could be written. For a load, during
- * which it stays.
- */
-static const struct link_map *holding_object(const uint8_t *bytes, size_t length, bool writable)
-{
-	struct link_map *(*finder)(const void *) = atomic_load(&find_object);
-	const struct link_map *object = finder ? finder(bytes) : NULL;
-	ElfW(Phdr) headers[MAX_PHDRS];
-	size_t count = object ? program_headers(object, headers) : 0;
-	for (size_t i = 0; i < count; i++) {
-		const uint8_t *start = (const uint8_t *)(object->l_addr + headers[i].p_vaddr);
-		if (headers[i].p_type == PT_LOAD && (writable || !(headers[i].p_flags & PF_W)) && bytes >= start &&
-		    (size_t)(bytes - start) <= headers[i].p_filesz &&
-		    length <= headers[i].p_filesz - (size_t)(bytes - start))
-			return object;
-	}
-	return NULL;
-}
-
-/* Not of the whole image: that would read the file at each load. Its first page holds sizes and packed code. */
-static uint64_t lead_of(const uint8_t *bytes, size_t length)
-{
-	uint8_t lead[LEAD_BYTES];
-	uint64_t hash = 0xcbf29ce484222325u;
-	size_t count = length < sizeof lead ? length : sizeof lead;
-	if (!peek_at(bytes, lead, count))
-		return 0;
-	for (size_t i = 0; i < count; i++)
-		hash = (hash ^ lead[i]) * 0x100000001b3u;
-	return hash | 1;
-}
-
 static bool take_room(size_t bytes)
 {
 	if (bytes > IMAGE_COPY_BYTES)
@@ -173,53 +112,62 @@ static void copy(struct image *image)
 	atomic_fetch_sub(&copied_bytes, image->length);
 }
 
-/* By its first four bytes; a wrapper's image is what it points to. Sets form, bytes and length. False: nothing that could be read. */
-static bool measure(struct image *image, const void *given, bool *ret_wrapped)
+/* The first bytes, or the first four where not all can be read: the others are zero. */
+static bool peek_lead(const void *from, uint8_t *ret_lead, size_t bytes)
 {
-	uint8_t lead[16] = {0};
+	memset(ret_lead, 0, bytes);
+	return peek_at(from, ret_lead, bytes) || (memset(ret_lead, 0, bytes), peek_at(from, ret_lead, 4));
+}
+
+/* By its first bytes, `lead`. Sets form and length. False: nothing that could be read. */
+static bool measure(struct image *image, const uint8_t *lead)
+{
 	uint64_t length;
-	if (!peek_at(given, lead, 4))
-		return false;
-	*ret_wrapped = elf_u32(lead) == FATBIN_WRAPPER_MAGIC;
-	if (*ret_wrapped) {
-		if (!peek_at(given, lead, sizeof lead))
-			return false;
-		given = (const void *)(uintptr_t)elf_u64(lead + 8);
-		if (!peek_at(given, lead, 4))
-			return false;
-	}
-	image->bytes = given;
 	if (elf_u32(lead) == FATBIN_CONTAINER_MAGIC) {
 		image->form = IMAGE_FATBIN;
-		if (!peek_at(given, lead, sizeof lead) ||
-		    __builtin_add_overflow(elf_u64(lead + 8), elf_u16(lead + 6), &length))
+		if (__builtin_add_overflow(elf_u64(lead + 8), elf_u16(lead + 6), &length))
 			return false;
 	} else if (!memcmp(lead, ELFMAG, SELFMAG)) {
 		image->form = IMAGE_CUBIN;
-		length = cubin_bytes(given);
+		length = cubin_bytes(image->bytes);
 	} else {
 		image->form = IMAGE_PTX;
-		length = text_bytes(given, IMAGE_COPY_BYTES);
+		length = text_bytes((const char *)image->bytes, IMAGE_COPY_BYTES);
 	}
 	image->length = length;
 	return length;
 }
 
+/* A wrapper's image is what it points to. */
+static bool find_image(struct image *image, const void *given, uint8_t *ret_lead, bool *ret_wrapped)
+{
+	uint8_t wrapper[16];
+	if (!peek_lead(given, wrapper, sizeof wrapper))
+		return false;
+	*ret_wrapped = elf_u32(wrapper) == FATBIN_WRAPPER_MAGIC;
+	image->bytes = *ret_wrapped ? (const uint8_t *)(uintptr_t)elf_u64(wrapper + 8) : given;
+	if (peek_at(image->bytes, ret_lead, IMAGE_LEAD_BYTES))
+		return true;
+	memset(ret_lead, 0, IMAGE_LEAD_BYTES);
+	return peek_lead(image->bytes, ret_lead, sizeof wrapper);
+}
+
 struct image *image_keep(const void *given)
 {
+	uint8_t lead[IMAGE_LEAD_BYTES];
+	bool wrapped;
 	struct image *image = calloc(1, sizeof *image);
 	if (!image)
 		return NULL;
 	image->references = 1;
-	bool wrapped;
-	if (!measure(image, given, &wrapped)) {
+	if (!find_image(image, given, lead, &wrapped) || !measure(image, lead)) {
 		image->reason = PATHS_DAMAGED;
 		return image;
 	}
 	/* What a runtime registers is a constant, whatever segment a linker script put it into: large libraries have theirs behind the data. */
-	image->object = holding_object(image->bytes, image->length, wrapped);
+	image->object = image_holder(image->bytes, image->length, wrapped);
 	if (image->object)
-		image->lead = lead_of(image->bytes, image->length);
+		image->lead = image_lead(lead, image->length);
 	else
 		copy(image);
 	return image;
@@ -297,14 +245,6 @@ void image_put(struct image *image)
 		free((void *)(uintptr_t)image->bytes);
 	}
 	free(image);
-}
-
-/* What the loader says of the object is not looked at: another thread may be closing it. */
-bool image_present(const struct image *image)
-{
-	struct link_map *(*finder)(const void *) = atomic_load(&find_object);
-	return image->copied || (image->object && finder && finder(image->bytes) == image->object &&
-	                         lead_of(image->bytes, image->length) == image->lead);
 }
 
 int image_read(const struct image *image, size_t offset, void *to, size_t bytes)

@@ -13,15 +13,19 @@
 #include "shim/kernels/function.h"
 #include "shim/kernels/image.h"
 #include "shim/kernels/images_internal.h"
+#include "shim/kernels/zstd.h"
 
 struct record {
 	const void *handle; /* CUmodule or CUlibrary */
 	uint64_t load;
 	struct image *image; /* a reference */
 	CUcontext context;   /* of a module, NULL where that was not told */
-	CUlibrary of;        /* a module that the driver made of a library; else NULL */
 	bool library;
-	bool ending; /* a call to unload it is on its way */
+	bool ending;            /* a call to unload it is on its way */
+	CUlibrary of;           /* a module that the driver made of a library; else NULL */
+	struct record *owner;   /* that library, where this is in its list */
+	struct record *modules; /* a library's, which end with it */
+	struct record *next;    /* in such a list, or in one of what is to be freed */
 	UT_hash_handle hh;
 };
 
@@ -40,10 +44,12 @@ void images_reset(void)
 	atomic_store(&searches, 0);
 	function_paths_reset();
 	image_code_reset();
+	image_where_reset();
 }
 
-void images_start(struct link_map *(*object_at)(const void *address))
+void images_start(struct link_map *(*object_at)(const void *address), void *(*symbol)(void *library, const char *name))
 {
+	zstd_set_symbol_finder(symbol);
 	image_read_environment();
 	image_set_object_finder(object_at);
 }
@@ -56,24 +62,37 @@ static struct record *record_of(const void *handle)
 	return record;
 }
 
-/* With the lock held: takes it out, the caller frees it. */
-static void take_out(struct record *record)
+/* With the lock held: takes it out, and a library's modules with it, and puts all into `list` for free_list(). */
+static void take_out(struct record *record, struct record **list)
 {
+	struct record *module;
+	for (struct record **link = record->owner ? &record->owner->modules : NULL; link && *link; link = &(*link)->next) {
+		if (*link == record) {
+			*link = record->next;
+			break;
+		}
+	}
+	/* The analyzer takes the table for one without these elements. NOLINTBEGIN(clang-analyzer-core.NullDereference) */
+	while ((module = record->modules)) {
+		record->modules = module->next;
+		HASH_DEL(records, module);
+		module->next = *list;
+		*list = module;
+	}
 	HASH_DEL(records, record);
+	/* NOLINTEND(clang-analyzer-core.NullDereference) */
+	record->next = *list;
+	*list = record;
 }
 
-static void free_record(struct record *record)
+static void free_list(struct record *list)
 {
-	if (!record)
-		return;
-	image_put(record->image);
-	free(record);
-}
-
-static void free_all(struct record **list, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		free_record(list[i]);
+	while (list) {
+		struct record *record = list;
+		list = record->next;
+		image_put(record->image);
+		free(record);
+	}
 }
 
 /* With the lock held: is there nothing to put in? A library is gone whose module this is, or another thread found the same. */
@@ -91,27 +110,32 @@ static bool needless(const struct record *record, const struct record *old)
  */
 static void put_in(struct record *record)
 {
-	bool took = false;
+	struct record *gone = NULL;
 	pthread_mutex_lock(&lock);
 	struct record *old = record_of(record->handle);
-	if (needless(record, old)) {
-		old = NULL;
-	} else {
-		if (old)
-			take_out(old);
-		if (!record->load)
-			record->load = ++loads;
+	bool stays = !needless(record, old);
+	if (stays && old)
+		take_out(old, &gone);
+	if (stays) {
+		record->load = record->load ? record->load : ++loads;
+		record->owner = record->of ? record_of(record->of) : NULL;
 		HASH_ADD_PTR(records, handle, record);
-		took = hash_took(record);
+		stays = hash_took(record);
+	}
+	if (stays && record->owner) {
+		record->next = record->owner->modules;
+		record->owner->modules = record;
 	}
 	atomic_store_explicit(&any, true, memory_order_relaxed);
 	/* Before the next load can find that this one has seen to it. */
-	if (old || atomic_exchange(&missed, false))
+	if (gone || atomic_exchange(&missed, false))
 		function_forget();
 	pthread_mutex_unlock(&lock);
-	free_record(old);
-	if (!took)
-		free_record(record);
+	if (!stays) {
+		record->next = gone;
+		gone = record;
+	}
+	free_list(gone);
 }
 
 static void loaded(const void *handle, bool library, const void *image, const char *path)
@@ -185,54 +209,33 @@ void images_stay(const void *handle, uint64_t load)
 	pthread_mutex_unlock(&lock);
 }
 
-#define BATCH 64
-
-/*
- * Takes out all records that fit, a batch at a time, so that none is freed with the lock held. Functions are forgotten once more: one that was asked about while the
- * call was on its way has an answer of what is gone.
- */
-static void remove_all(bool (*fits)(const struct record *, const void *), const void *what)
+/* Functions are forgotten once more: one that was asked about while the call was on its way has an answer of what is gone. */
+void images_ended(const void *handle, uint64_t load)
 {
-	struct record *batch[BATCH];
-	size_t count;
-	do {
-		struct record *record, *next;
-		count = 0;
-		pthread_mutex_lock(&lock);
-		HASH_ITER(hh, records, record, next)
-		{
-			if (count < BATCH && fits(record, what)) {
-				take_out(record);
-				batch[count++] = record;
-			}
-		}
-		if (count)
-			function_forget();
-		pthread_mutex_unlock(&lock);
-		free_all(batch, count);
-	} while (count == BATCH);
-}
-
-/* A library's modules share its number. */
-static bool of_load(const struct record *record, const void *load)
-{
-	return record->load == *(const uint64_t *)load;
-}
-
-static bool of_context(const struct record *record, const void *context)
-{
-	return !record->library && record->context == context;
-}
-
-void images_ended(uint64_t load)
-{
-	if (load)
-		remove_all(of_load, &load);
+	struct record *gone = NULL;
+	pthread_mutex_lock(&lock);
+	struct record *record = record_of(handle);
+	if (record && record->load == load) {
+		take_out(record, &gone);
+		function_forget();
+	}
+	pthread_mutex_unlock(&lock);
+	free_list(gone);
 }
 
 void images_context_ended(CUcontext context)
 {
-	remove_all(of_context, context);
+	struct record *record, *next, *gone = NULL;
+	pthread_mutex_lock(&lock);
+	HASH_ITER(hh, records, record, next)
+	{
+		if (!record->library && record->context == context)
+			take_out(record, &gone);
+	}
+	if (gone)
+		function_forget();
+	pthread_mutex_unlock(&lock);
+	free_list(gone);
 }
 
 void images_missed(void)

@@ -207,7 +207,7 @@ void lifecycle_start(void)
 		return;
 	}
 	site_set_resolver(door_find_symbol);
-	images_start(door_object_at);
+	images_start(door_object_at, door_dlsym);
 	prepare_verify();
 	if (protect_start() || pthread_atfork(fork_prepare, fork_parent, fork_child)) {
 		lifecycle_disable("out of memory at the start");

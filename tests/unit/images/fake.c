@@ -150,19 +150,19 @@ void fake_start(const unsigned *machines, size_t count)
 	drv.cuDeviceGet = device_get;
 	drv.cuDeviceGetAttribute = device_get_attribute;
 	drv.cuThreadExchangeStreamCaptureMode = exchange_mode;
-	images_start(object_at);
+	images_start(object_at, dlsym);
 }
 
 void fake_unload_module(unsigned n)
 {
 	function_forget();
-	images_ended(images_ending(MODULE(n)));
+	images_ended(MODULE(n), images_ending(MODULE(n)));
 }
 
 void fake_unload_library(unsigned n)
 {
 	function_forget();
-	images_ended(images_ending(LIBRARY(n)));
+	images_ended(LIBRARY(n), images_ending(LIBRARY(n)));
 }
 
 int stored_slot(const struct kernel_paths *paths)

@@ -86,7 +86,7 @@ static void reused_before_the_unload_returned(void)
 	function_forget();
 	uint64_t ending = images_ending(MODULE(11));
 	load_module(11, 1);
-	images_ended(ending);
+	images_ended(MODULE(11), ending);
 	EXPECT(FUNCTION_SLOT(11) == 1);
 	fake_unload_module(11);
 }
@@ -98,7 +98,7 @@ static void asked_at_the_end(void)
 	function_forget();
 	uint64_t ending = images_ending(MODULE(25));
 	EXPECT(FUNCTION_SLOT(25) == 0);
-	images_ended(ending);
+	images_ended(MODULE(25), ending);
 	load_module(25, 1);
 	EXPECT(FUNCTION_SLOT(25) == 1);
 	fake_unload_module(25);
@@ -180,6 +180,33 @@ static void module_of_a_library(void)
 	EXPECT(images_paths(FUNCTION(14))->reason == PATHS_UNSEEN);
 	fake_unload_library(15);
 	fake_unload_library(14);
+}
+
+/* The program says itself of which library they are: nothing is searched. */
+static void told_by_the_program(void)
+{
+	__typeof__(drv.cuLibraryGetKernel) search = drv.cuLibraryGetKernel;
+	drv.cuLibraryGetKernel = NULL;
+	for (unsigned round = 0; round < 4; round++) {
+		load_library(27, round);
+		EXPECT(images_paths(FUNCTION(27))->reason == PATHS_UNSEEN);
+		for (int i = 0; i < 3; i++)
+			images_kernel_function(FUNCTION(27), KERNEL(27));
+		/* Though it was asked about too early. */
+		EXPECT(FUNCTION_SLOT(27) == (int)round);
+		load_library(28, 3 - round);
+		images_library_module(MODULE(28), LIBRARY(28));
+		EXPECT(FUNCTION_SLOT(28) == 3 - (int)round);
+		/* Of libraries that nobody saw. */
+		images_kernel_function(FUNCTION(29), KERNEL(29));
+		images_library_module(MODULE(29), LIBRARY(29));
+		EXPECT(images_paths(FUNCTION(29))->reason == PATHS_UNSEEN);
+		fake_unload_library(27);
+		fake_unload_library(28);
+		EXPECT(images_paths(FUNCTION(27))->reason == PATHS_UNSEEN);
+		EXPECT(images_paths(FUNCTION(28))->reason == PATHS_UNSEEN);
+	}
+	drv.cuLibraryGetKernel = search;
 }
 
 static void context_ended(void)
@@ -269,6 +296,7 @@ int main(int argc, char **argv)
 	equal_answers_are_one();
 	unload_failed();
 	module_of_a_library();
+	told_by_the_program();
 	context_ended();
 	overtaken();
 	errno_kept();

@@ -19,11 +19,18 @@ static void *driver_function(const char *name)
 {
 	static void *driver;
 	if (!driver)
-		driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+		driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
 	EXPECT(driver);
 	void *function = dlsym(driver, name);
 	EXPECT(function);
 	return function;
+}
+
+/* How often the software GPU was called; on a real driver always 0. */
+static uint64_t calls(const char *symbol)
+{
+	uint64_t (*count)(const char *) = (uint64_t(*)(const char *))dlsym(RTLD_DEFAULT, "softgpu_calls");
+	return count ? count(symbol) : 0;
 }
 
 static char *text;
@@ -64,9 +71,11 @@ static void check_library(CUlibrary library)
 	CALL(cuLibraryGetKernel, &kernel, library, "fill");
 	check_fill((CUfunction)kernel);
 	CALL(cuLibraryGetKernel, &kernel, library, "copy");
-	/* Its function is of a module that nobody loaded. */
+	/* Its function is of a module that nobody loaded; the program said which library it is of, so none is searched. */
 	CALL(cuKernelGetFunction, &function, kernel);
+	uint64_t searched = calls("cuLibraryGetKernel");
 	check_copy(function);
+	EXPECT(calls("cuLibraryGetKernel") == searched);
 	check_copy((CUfunction)kernel);
 	CALL(cuLibraryUnload, library);
 }
@@ -204,8 +213,10 @@ static void linked(void)
 	check_module(module);
 }
 
-/* A question in the middle of a capture is answered, and the capture goes on. */
-static void captured(void)
+/*
+ * A question in the middle of a capture is answered, and the capture goes on; `hidden`: the function was got past the hooks, so the library must be searched for.
+ */
+static void captured(bool hidden)
 {
 	CUlibrary library;
 	CUkernel kernel;
@@ -214,7 +225,7 @@ static void captured(void)
 	CUgraph graph;
 	CALL(cuLibraryLoadData, &library, text, NULL, NULL, 0, NULL, NULL, 0);
 	CALL(cuLibraryGetKernel, &kernel, library, "fill");
-	CALL(cuKernelGetFunction, &function, kernel);
+	EXPECT((hidden ? drv.cuKernelGetFunction : DRIVER(cuKernelGetFunction))(&function, kernel) == CUDA_SUCCESS);
 	CALL(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
 	CALL(cuStreamBeginCapture_v2, stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
 	check_fill(function);
@@ -238,7 +249,8 @@ static void times(void)
 	double start = now(), asking = 0;
 	for (int i = 0; i < ROUNDS; i++) {
 		images_module_loaded((CUmodule)(uintptr_t)64, text);
-		images_ended(images_ending((const void *)(uintptr_t)64));
+		const void *handle = (const void *)(uintptr_t)64;
+		images_ended(handle, images_ending(handle));
 	}
 	double keeping = (now() - start) / ROUNDS;
 	CUmodule module;
@@ -264,6 +276,8 @@ int main(int argc, char **argv)
 	path = argv[1];
 	text = (char *)read_all(path, &text_length);
 	CALL(cuInit, 0);
+	const char *folder = getenv("LD_LIBRARY_PATH");
+	EXPECT(!folder || !strstr(folder, "softgpu") || calls("cuInit") == 1);
 	CALL(cuDeviceGet, &device, 0);
 	CALL(cuDevicePrimaryCtxRetain, &context, device);
 	CALL(cuCtxSetCurrent, context);
@@ -272,7 +286,8 @@ int main(int argc, char **argv)
 	refused();
 	libraries();
 	linked();
-	captured();
+	captured(false);
+	captured(true);
 	if (argc > 2)
 		times();
 	CALL(cuDevicePrimaryCtxRelease_v2, device);
