@@ -22,7 +22,7 @@ main()
 
 @dataclass
 class Write:
-    """`call` writes `size` bytes of p from `start` on, in rows with gaps or without. `kernel` and `node` say who did it beneath the call."""
+    """`call` writes `size` bytes of p from `start` on, gaps between rows not counted. `kernel` and `node` say who did it beneath the call."""
     api: str
     call: str
     size: int
@@ -99,7 +99,7 @@ CASES = [pytest.param(write, id=name) for name, write in WRITES.items()]
 
 
 def lines(write, verb, word):
-    return f'cuconst: {word}: {write.writer} {verb} {f"{write.size} bytes of " if write.size else ""}read-only "weights"'
+    return f'cuconst: {word}: {write.writer} {verb} {write.size} bytes of read-only "weights"'
 
 
 def check_record(record, write, program, action):

@@ -276,7 +276,8 @@ int main(int argc, char **argv)
 	path = argv[1];
 	text = (char *)read_all(path, &text_length);
 	CALL(cuInit, 0);
-	EXPECT(!getenv("LD_LIBRARY_PATH") || !strstr(getenv("LD_LIBRARY_PATH"), "softgpu") || calls("cuInit") == 1);
+	const char *folder = getenv("LD_LIBRARY_PATH");
+	EXPECT(!folder || !strstr(folder, "softgpu") || calls("cuInit") == 1);
 	CALL(cuDeviceGet, &device, 0);
 	CALL(cuDevicePrimaryCtxRetain, &context, device);
 	CALL(cuCtxSetCurrent, context);
