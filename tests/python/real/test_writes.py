@@ -21,7 +21,7 @@ main()
 
 @dataclass
 class Write:
-    """`call` writes `size` bytes of p from `start` on, 0: rows with gaps, whose sum is not worked out. `kernel` and `node` say who did it beneath the call."""
+    """`call` writes `size` bytes of p from `start` on, gaps between rows not counted. `kernel` and `node` say who did it beneath the call."""
     api: str
     call: str
     size: int
@@ -77,13 +77,13 @@ WRITES = {
     "asynchronous copy": Write("cuMemcpyDtoDAsync_v2", "driver.cuMemcpyDtoDAsync(p, q, 64, stream)", 64),
     "copy by address": Write("cuMemcpy", "driver.cuMemcpy(p, q, 64)", 64),
     "asynchronous copy by address": Write("cuMemcpyAsync", "driver.cuMemcpyAsync(p, q, 64, stream)", 64),
-    "pitched copy": Write("cuMemcpy2D_v2", "driver.cuMemcpy2D(copy)", 0, 128, COPY_2D),
-    "asynchronous pitched copy": Write("cuMemcpy2DAsync_v2", "driver.cuMemcpy2DAsync(copy, stream)", 0, 128, COPY_2D),
-    "copy of a volume": Write("cuMemcpy3D_v2", "driver.cuMemcpy3D(copy)", 0, 0, COPY_3D),
+    "pitched copy": Write("cuMemcpy2D_v2", "driver.cuMemcpy2D(copy)", 64, 128, COPY_2D),
+    "asynchronous pitched copy": Write("cuMemcpy2DAsync_v2", "driver.cuMemcpy2DAsync(copy, stream)", 64, 128, COPY_2D),
+    "copy of a volume": Write("cuMemcpy3D_v2", "driver.cuMemcpy3D(copy)", 384, 0, COPY_3D),
     "set of bytes": Write("cuMemsetD8_v2", "driver.cuMemsetD8(p + 1, 5, 9)", 9, 1),
     "set of words": Write("cuMemsetD32_v2", "driver.cuMemsetD32(p, 5, 9)", 36),
     "asynchronous set": Write("cuMemsetD16Async", "driver.cuMemsetD16Async(p, 5, 9, stream)", 18),
-    "pitched set": Write("cuMemsetD2D8_v2", "driver.cuMemsetD2D8(p, 256, 5, 16, 4)", 0),
+    "pitched set": Write("cuMemsetD2D8_v2", "driver.cuMemsetD2D8(p, 256, 5, 16, 4)", 64),
     "written value": Write("cuStreamWriteValue32_v2", "driver.cuStreamWriteValue32(stream, p + 4, 7, 0)", 4, 4),
     "batch of memory operations": Write("cuStreamBatchMemOp_v2", "driver.cuStreamBatchMemOp(stream, 1, [operation], 0)", 4, 8, MEMOP),
     "kernel": Write("cuLaunchKernel", "driver.cuLaunchKernel(*kernel('fill', p, 7, SIZE // 4))", 4096, kernel="fill"),
@@ -98,7 +98,7 @@ CASES = [pytest.param(write, id=name) for name, write in WRITES.items()]
 
 
 def lines(write, verb, word):
-    return f'cuconst: {word}: {write.writer} {verb} {f"{write.size} bytes of " if write.size else ""}read-only "weights"'
+    return f'cuconst: {word}: {write.writer} {verb} {write.size} bytes of read-only "weights"'
 
 
 def check_record(record, write, program, action):
