@@ -20,6 +20,8 @@ void call_begin(struct call *call, enum entry_id entry, CUstream stream, void *c
 	call->slots = call->inline_slots;
 	call->slot_count = 0;
 	call->slot_room = CALL_INLINE_SLOTS;
+	call->memop = false;
+	call->refused = CUDA_SUCCESS;
 	call->after = NULL;
 	call->ended = NULL;
 	call->ended_count = 0;

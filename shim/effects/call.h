@@ -41,6 +41,9 @@ struct call {
 	struct call_slot *slots;
 	size_t slot_count, slot_room;
 
+	bool memop; /* stream memory operations: the driver takes any address, and the context dies of a wrong one */
+	CUresult refused; /* by the rule itself, whatever the mode: the program gets this, and the driver is not called */
+
 	/* Runs after the driver, with its result; for state tracking. `state` is its own. */
 	void (*after)(struct call *call, CUresult result);
 	union {
@@ -100,6 +103,7 @@ void effect_copy_box(struct call *call, CUmemorytype type, uint64_t device, void
                      uint64_t z, uint64_t pitch, uint64_t height, uint64_t width, uint64_t rows, uint64_t slices);
 
 /* memops.c */
+void effect_memop(struct call *call, uint64_t address, uint64_t bytes);
 void effect_memops(struct call *call, const CUstreamBatchMemOpParams *params, unsigned count);
 bool effect_memop_extent(const CUstreamBatchMemOpParams *param, struct extent *ret_extent);
 
@@ -110,6 +114,12 @@ void effect_context_end(struct call *call, CUcontext context);
 void effect_primary_end(struct call *call, CUdevice device);
 void effect_primary_reset(struct call *call, CUdevice device);
 void effect_module_end(struct call *call);
+
+/* mappings.c */
+void effect_reserve(struct call *call, CUdeviceptr *start, uint64_t bytes);
+void effect_map(struct call *call, uint64_t start, uint64_t bytes);
+void effect_access(struct call *call, uint64_t start, uint64_t bytes);
+void effect_unreserve(struct call *call, uint64_t start, uint64_t bytes);
 
 /* launches.c */
 void effect_launch(struct call *call, CUfunction function, void **params, void **extra);

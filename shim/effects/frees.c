@@ -5,6 +5,7 @@
 #include "shim/effects/capture.h"
 #include "shim/hook_state.h"
 #include "shim/kernels/function.h"
+#include "shim/twins/twin.h"
 #include "shim/verdict/lifecycle.h"
 #include "shim/verdict/protect.h"
 #include "shim/verdict/verify.h"
@@ -49,10 +50,26 @@ void effect_free(struct call *call, uint64_t address)
 		ending(call, base, base + bytes);
 }
 
+static void unmapped_after(struct call *call, CUresult result)
+{
+	ended_after(call, result);
+	twins_unmap_ends(call->state[0].number, call->state[1].number, result == CUDA_SUCCESS);
+}
+
 void effect_unmap(struct call *call, uint64_t address, uint64_t bytes)
 {
-	if (address + bytes > address)
-		ending(call, address, address + bytes);
+	if (address + bytes <= address)
+		return;
+	if (twin_is(address, 1, NULL)) {
+		call->refused = CUDA_ERROR_NOT_PERMITTED;
+		return;
+	}
+	ending(call, address, address + bytes);
+	/* The twin goes first: it would keep the memory. */
+	twins_unmap_begins(address, bytes);
+	call->state[0].number = address;
+	call->state[1].number = bytes;
+	call->after = unmapped_after;
 }
 
 static void context_gone(struct call *call, CUcontext context)

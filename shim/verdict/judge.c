@@ -170,6 +170,15 @@ static void drop(struct call *call)
 	call->judgement = NULL;
 }
 
+/*
+ * The driver refuses copies and sets into a twin by itself, but takes a memory operation into one, and then the context dies. It is refused in every
+ * mode. In a graph it must be one: a node of the others was refused when it was added.
+ */
+static bool would_die(const struct call *call, const struct hit *hit)
+{
+	return hit->range->flags & RANGE_TWIN && (call->memop || call->graph);
+}
+
 /* deny: refuses when a hit is neither its owner's nor suppressed. strict: the end. log: go on. */
 static CUresult decide(struct call *call)
 {
@@ -181,7 +190,7 @@ static CUresult decide(struct call *call)
 		struct report_event event = hit_event(call, hit);
 		atomic_fetch_add_explicit(&hit->range->checks, 1, memory_order_relaxed);
 		hit->permitted = owned(hit->range, &judgement->site);
-		if (hit->permitted || mode == MODE_LOG)
+		if (hit->permitted || (mode == MODE_LOG && !would_die(call, hit)))
 			continue;
 		if (mode == MODE_STRICT)
 			refuse |= emit(&event, hit->range, ACTION_STOPPED, CUDA_SUCCESS);
@@ -358,8 +367,8 @@ static bool find_checks(const struct call *call)
 
 CUresult judge_before(struct call *call)
 {
-	if (!call->write_count && !call->slot_count)
-		return CUDA_SUCCESS;
+	if (call->refused != CUDA_SUCCESS || (!call->write_count && !call->slot_count))
+		return call->refused;
 	/* What is captured does not run now: the graph is judged when it is launched. */
 	if (capture_is_running(call->stream)) {
 		call->write_count = 0;

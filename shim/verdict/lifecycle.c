@@ -14,12 +14,14 @@
 #include "shim/effects/graphs.h"
 #include "shim/hook_state.h"
 #include "shim/report/report.h"
+#include "shim/twins/twin.h"
 #include "shim/verdict/judge.h"
 #include "shim/verdict/options.h"
 #include "shim/verdict/protect.h"
 #include "shim/verdict/status.h"
 #include "shim/verdict/suppress.h"
 #include "shim/verdict/verify.h"
+#include "shim/verdict/view.h"
 
 #define BLIND_BYTES 1024
 #define CLOSE_WAIT_MS 2000
@@ -129,6 +131,7 @@ static void fork_child(void)
 		atomic_store(&hook_disabled, true);
 		atomic_store(&hook_armed, false);
 		graphs_reset();
+		twins_postfork_child();
 		verify_postfork_child();
 	}
 }
@@ -206,6 +209,7 @@ void lifecycle_start(void)
 		lifecycle_disable("out of memory at the start");
 		return;
 	}
+	view_start();
 	atomic_fetch_add(&status_page()->processes, 1);
 	atexit(at_exit);
 }

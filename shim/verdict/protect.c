@@ -50,21 +50,21 @@ int protect_start(void)
 	return error;
 }
 
-static cuconst_result cuda_failed(CUresult result, cuconst_result answer)
+cuconst_result protect_cuda_failed(CUresult result, cuconst_result answer)
 {
 	last_cuda_error = result;
 	return answer;
 }
 
-/* Is every byte of [start, end) inside live allocations, one after the other (a reserved range may hold several mappings)? */
-static cuconst_result check_memory(uint64_t start, uint64_t end, int *ret_device, CUcontext *ret_context)
+/* One allocation after the other: a reserved range may hold several mappings. */
+cuconst_result protect_check_memory(uint64_t start, uint64_t end, int *ret_device, CUcontext *ret_context)
 {
 	unsigned type = 0;
 	int device = -1;
 	CUcontext context = NULL;
 	CUresult result = drv.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, start);
 	if (result != CUDA_SUCCESS || type != CU_MEMORYTYPE_DEVICE)
-		return cuda_failed(result, CUCONST_ERROR_NOT_DEVICE);
+		return protect_cuda_failed(result, CUCONST_ERROR_NOT_DEVICE);
 	if (drv.cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, start) != CUDA_SUCCESS)
 		device = -1;
 	if (drv.cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, start) != CUDA_SUCCESS)
@@ -74,7 +74,8 @@ static cuconst_result check_memory(uint64_t start, uint64_t end, int *ret_device
 		size_t bytes;
 		result = drv.cuMemGetAddressRange_v2(&base, &bytes, at);
 		if (result != CUDA_SUCCESS || base + bytes <= at)
-			return cuda_failed(result, at == start ? CUCONST_ERROR_NOT_DEVICE : CUCONST_ERROR_OUT_OF_RANGE);
+			return protect_cuda_failed(result,
+			                           at == start ? CUCONST_ERROR_NOT_DEVICE : CUCONST_ERROR_OUT_OF_RANGE);
 		at = base + bytes;
 	}
 	*ret_device = device;
@@ -82,11 +83,7 @@ static cuconst_result check_memory(uint64_t start, uint64_t end, int *ret_device
 	return CUCONST_OK;
 }
 
-/*
- * Makes the right context current for a baseline: the memory's own; else the current one if it is on that device; else the device's
- * primary context, when it is alive. *ret_pushed says whether to pop.
- */
-static CUresult enter_context(int device, CUcontext context, CUcontext *ret_context, bool *ret_pushed)
+CUresult protect_enter_context(int device, CUcontext context, CUcontext *ret_context, bool *ret_pushed)
 {
 	CUcontext now = NULL;
 	CUdevice current = -1;
@@ -181,7 +178,7 @@ static cuconst_result insert(uint64_t start, uint64_t end, const char *label, un
 	return CUCONST_OK;
 }
 
-static bool active(void)
+bool protect_active(void)
 {
 	return ranges && !atomic_load_explicit(&hook_disabled, memory_order_relaxed) && drv.cuPointerGetAttribute &&
 	       drv.cuMemGetAddressRange_v2 && drv.cuCtxGetCurrent;
@@ -200,14 +197,14 @@ API cuconst_result cuconst_protect(uint64_t ptr, size_t bytes, const char *label
 		memcpy(&facts, info, info->size < sizeof facts ? info->size : sizeof facts);
 	if (!ptr || !bytes || ptr + bytes < ptr || flags & ~KNOWN_FLAGS || !ret_handle)
 		return CUCONST_ERROR_INVALID_VALUE;
-	if (!active())
+	if (!protect_active())
 		return CUCONST_ERROR_NOT_ACTIVE;
-	cuconst_result answer = check_memory(ptr, ptr + bytes, &device, &context);
+	cuconst_result answer = protect_check_memory(ptr, ptr + bytes, &device, &context);
 	if (answer != CUCONST_OK)
 		return answer;
-	CUresult result = enter_context(device, context, &context, &pushed);
+	CUresult result = protect_enter_context(device, context, &context, &pushed);
 	if (result != CUDA_SUCCESS)
-		return cuda_failed(result, CUCONST_ERROR_CUDA);
+		return protect_cuda_failed(result, CUCONST_ERROR_CUDA);
 	lifecycle_arm();
 	if (!(flags & CUCONST_NO_BASELINE) && lifecycle_can_verify()) {
 		hook_thread.depth++;
@@ -217,8 +214,8 @@ API cuconst_result cuconst_protect(uint64_t ptr, size_t bytes, const char *label
 	if (result == CUDA_SUCCESS)
 		answer = insert(ptr, ptr + bytes, label, flags, device, &facts, baseline, &handle);
 	else
-		answer = cuda_failed(result, result == CUDA_ERROR_OUT_OF_MEMORY ? CUCONST_ERROR_OUT_OF_MEMORY
-		                                                                : CUCONST_ERROR_CUDA);
+		answer = protect_cuda_failed(result, result == CUDA_ERROR_OUT_OF_MEMORY ? CUCONST_ERROR_OUT_OF_MEMORY
+		                                                                        : CUCONST_ERROR_CUDA);
 	if (pushed)
 		drv.cuCtxPopCurrent_v2(&(CUcontext){NULL});
 	if (answer != CUCONST_OK) {
@@ -231,6 +228,22 @@ API cuconst_result cuconst_protect(uint64_t ptr, size_t bytes, const char *label
 	atomic_store(&hook_armed, true);
 	*ret_handle = handle;
 	return CUCONST_OK;
+}
+
+uint64_t protect_add_twin(uint64_t start, uint64_t bytes, int device)
+{
+	const struct cuconst_protect_info info = {0};
+	registry_handle handle;
+	lifecycle_arm();
+	if (insert(start, start + bytes, "read-only view", RANGE_TWIN, device, &info, NULL, &handle) != CUCONST_OK)
+		return 0;
+	atomic_store(&hook_armed, true);
+	return handle;
+}
+
+void protect_end_twin(uint64_t handle)
+{
+	end_protection(handle, NULL);
 }
 
 static cuconst_result handle_error(int error)
@@ -250,14 +263,14 @@ static cuconst_result check_range(struct range *range, const char *api)
 	CUresult result = verify_now(range, &writer, &changed);
 	hook_thread.depth--;
 	if (result != CUDA_SUCCESS)
-		return cuda_failed(result, CUCONST_ERROR_CUDA);
+		return protect_cuda_failed(result, CUCONST_ERROR_CUDA);
 	return changed ? CUCONST_ERROR_CHANGED : CUCONST_OK;
 }
 
 API cuconst_result cuconst_unprotect(cuconst_handle handle)
 {
 	struct range *range;
-	if (!active())
+	if (!protect_active())
 		return CUCONST_ERROR_NOT_ACTIVE;
 	int error = end_protection(handle, &range);
 	if (error)
@@ -274,7 +287,7 @@ API cuconst_result cuconst_unprotect(cuconst_handle handle)
 API cuconst_result cuconst_release(cuconst_handle handle)
 {
 	struct range *range;
-	if (!active())
+	if (!protect_active())
 		return CUCONST_ERROR_NOT_ACTIVE;
 	int error = end_protection(handle, &range);
 	if (error)
@@ -296,7 +309,7 @@ static int check_each(struct range *range, void *data)
 API cuconst_result cuconst_check(cuconst_handle handle)
 {
 	cuconst_result answer = CUCONST_OK;
-	if (!active())
+	if (!protect_active())
 		return CUCONST_ERROR_NOT_ACTIVE;
 	if (capture_anywhere())
 		return CUCONST_ERROR_BUSY;
@@ -314,7 +327,7 @@ API cuconst_result cuconst_query(uint64_t ptr, size_t bytes, struct cuconst_rang
 {
 	if (!ret_count || (max && !out) || ptr + bytes < ptr)
 		return CUCONST_ERROR_INVALID_VALUE;
-	if (!active())
+	if (!protect_active())
 		return CUCONST_ERROR_NOT_ACTIVE;
 	struct range **found = max ? malloc(max * sizeof *found) : NULL;
 	if (max && !found)
@@ -399,6 +412,8 @@ static int end_if_unknown(struct range *range, void *data)
 {
 	const struct gone *gone = data;
 	unsigned type;
+	if (range->flags & RANGE_TWIN) /* no variable, and not mapped everywhere */
+		return 0;
 	if (drv.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, range->start) == CUDA_ERROR_INVALID_VALUE)
 		memory_gone(range, gone->call, REPORT_FREED, gone->site);
 	return 0;
@@ -449,9 +464,13 @@ bool protect_used(void)
 	return atomic_load_explicit(&ranges_ever, memory_order_relaxed) != 0;
 }
 
-static int add_bytes(struct range *range, void *data)
+static int add_live(struct range *range, void *data)
 {
-	*(uint64_t *)data += range->end - range->start;
+	struct protect_totals *totals = data;
+	if (range->flags & RANGE_TWIN)
+		return 0;
+	totals->ranges_live++;
+	totals->bytes_live += range->end - range->start;
 	return 0;
 }
 
@@ -459,10 +478,8 @@ struct protect_totals protect_totals(void)
 {
 	struct protect_totals totals = {.ranges_ever = atomic_load(&ranges_ever),
 	                                .ended_unverified = atomic_load(&ended_unverified)};
-	if (ranges) {
-		totals.ranges_live = atomic_load(&ranges->live);
-		registry_each(ranges, add_bytes, &totals.bytes_live);
-	}
+	if (ranges)
+		registry_each(ranges, add_live, &totals);
 	return totals;
 }
 
