@@ -23,11 +23,9 @@ static const char *const texts[] = {
 	[CUCONST_ERROR_TWINS_OFF] =
 		"no read-only views: the option twins=off is set, or the driver has no virtual memory management",
 	[CUCONST_ERROR_PLAIN_MEMORY] =
-		"memory of cuMemAlloc cannot be mapped a second time: run with the option twins=all, or let the "
-		"library allocate by virtual memory management (PyTorch: expandable_segments:True)",
+		"memory of cuMemAlloc cannot be mapped twice: run with twins=all, or let it be allocated by cuMemCreate",
 	[CUCONST_ERROR_POOL_MEMORY] =
-		"memory of a pool (cuMemAllocAsync) cannot be mapped a second time: allocate it by cuMemAlloc "
-		"under twins=all, or by virtual memory management",
+		"memory of a pool cannot be mapped twice: allocate it by cuMemAlloc under twins=all, or by cuMemCreate",
 	[CUCONST_ERROR_MANAGED_MEMORY] =
 		"managed memory cannot be mapped a second time: use device memory, or protect it instead",
 	[CUCONST_ERROR_HOST_MEMORY] = "host memory has no read-only view on the device: use device memory",
