@@ -57,9 +57,6 @@ bool protect_active(void);
 /* Keeps a driver's error for cuconst_last_cuda_error(), and returns `answer`. */
 cuconst_result protect_cuda_failed(CUresult result, cuconst_result answer);
 
-/* Is every byte of [start, end) inside live allocations? Their device, -1: unknown, and context, NULL: none of its own. */
-cuconst_result protect_check_memory(uint64_t start, uint64_t end, int *ret_device, CUcontext *ret_context);
-
 /*
  * Makes the right context current for work on that memory: the memory's own; else the current one if it is on that device; else the device's
  * primary context, when it is alive. *ret_pushed says whether to pop.

@@ -3,6 +3,7 @@
 #include "shim/cuconst.h"
 #include "shim/report/report.h"
 #include "shim/twins/twin.h"
+#include "shim/verdict/allocation.h"
 #include "shim/verdict/options.h"
 #include "shim/verdict/protect.h"
 
@@ -71,15 +72,16 @@ static cuconst_result refused(enum twin_answer answer)
 /* The first view of its memory: the driver is asked what it is, and a context made current for the mapping. */
 static cuconst_result first_view(uint64_t ptr, size_t bytes, uint64_t *ret_view)
 {
-	CUcontext context = NULL;
+	struct allocation allocation;
+	CUcontext context;
+	CUresult result;
 	bool pushed = false;
-	int device = -1;
-	cuconst_result answer = protect_check_memory(ptr, ptr + bytes, &device, &context);
-	if (answer == CUCONST_ERROR_NOT_DEVICE) /* host memory is asked for by its type, below */
+	cuconst_result answer = allocation_of(ptr, ptr + bytes, &allocation, &result);
+	if (answer == CUCONST_ERROR_NOT_DEVICE) /* host memory, for one: the reason is told there */
 		return refused(twin_make(ptr, bytes, ret_view));
 	if (answer != CUCONST_OK)
-		return answer;
-	CUresult result = protect_enter_context(device, context, &context, &pushed);
+		return protect_cuda_failed(result, answer);
+	result = protect_enter_context(allocation.device, allocation.context, &context, &pushed);
 	if (result != CUDA_SUCCESS)
 		return protect_cuda_failed(result, CUCONST_ERROR_CUDA);
 	answer = refused(twin_make(ptr, bytes, ret_view));

@@ -250,7 +250,7 @@ static void no_room(const char *mode)
 		EXPECT(cuconst_view(at, GRAIN, &twin) == CUCONST_ERROR_NO_ROOM && twin == 77);
 		EXPECT(cuconst_last_cuda_error() == CUDA_ERROR_OUT_OF_MEMORY);
 	}
-	fail_next("cuMemRetainAllocationHandle", CUDA_ERROR_UNKNOWN);
+	fail_next("cuMemGetAllocationPropertiesFromHandle", CUDA_ERROR_UNKNOWN);
 	EXPECT(cuconst_view(at, GRAIN, &twin) == CUCONST_ERROR_CUDA && cuconst_last_cuda_error() == CUDA_ERROR_UNKNOWN);
 	EXPECT(cuconst_view(at, GRAIN, &twin) == CUCONST_OK && twin != 77);
 	EXPECT(free_memory() == left);

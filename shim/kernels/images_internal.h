@@ -1,0 +1,34 @@
+/* Between images.c (which load has a handle) and function_paths.c (from a function to its load). */
+#ifndef CUCONST_KERNELS_IMAGES_INTERNAL_H
+#define CUCONST_KERNELS_IMAGES_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shim/driver.h"
+
+struct image;
+
+struct load {
+	uint64_t number; /* never given twice */
+	struct image *image;
+};
+
+/* The load that a module or library came from, with a reference to its image. False: not seen. */
+bool images_find(const void *handle, struct load *ret_load);
+
+/* A module that belongs to a library, in the current context: it ends with it. */
+void images_add_module(CUmodule module, const struct load *library);
+
+/*
+ * Fills in up to `room` loaded libraries; returns how many there are. From here to images_search_end() none of them is unloaded: threads that want to, wait
+ * (images_ending()), so nothing but a few quick questions to the driver belongs in between.
+ */
+size_t images_search_begin(CUlibrary *libraries, size_t room);
+void images_search_end(void);
+
+/* function_paths.c, for images_reset(). */
+void function_paths_reset(void);
+
+#endif
