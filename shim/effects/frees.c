@@ -5,6 +5,7 @@
 #include "shim/effects/capture.h"
 #include "shim/hook_state.h"
 #include "shim/kernels/function.h"
+#include "shim/twins/serve.h"
 #include "shim/verdict/lifecycle.h"
 #include "shim/verdict/protect.h"
 #include "shim/verdict/verify.h"
@@ -45,7 +46,7 @@ void effect_free(struct call *call, uint64_t address)
 	size_t bytes;
 	if (!address || !hook_armed || !drv.cuMemGetAddressRange_v2 || capture_is_running(call->stream))
 		return;
-	if (drv.cuMemGetAddressRange_v2(&base, &bytes, address) == CUDA_SUCCESS && base == address)
+	if (serve_range(&base, &bytes, address) == CUDA_SUCCESS && base == address)
 		ending(call, base, base + bytes);
 }
 
@@ -59,6 +60,7 @@ static void context_gone(struct call *call, CUcontext context)
 {
 	capture_context_ended(context);
 	protect_context_ended(call, context);
+	serve_context_ended(context);
 }
 
 static void context_after(struct call *call, CUresult result)
@@ -102,10 +104,16 @@ static void primary_after(struct call *call, CUresult result)
 		context_gone(call, call->state[0].pointer);
 }
 
+/* Is anything known of contexts, that would have to be forgotten with one? */
+static bool contexts_matter(void)
+{
+	return protect_used() || capture_anywhere() || serve_used();
+}
+
 void effect_primary_end(struct call *call, CUdevice device)
 {
 	function_forget();
-	CUcontext context = protect_used() || capture_anywhere() ? primary_context(device) : NULL;
+	CUcontext context = contexts_matter() ? primary_context(device) : NULL;
 	if (!context)
 		return;
 	call->state[0].pointer = context;
@@ -117,7 +125,7 @@ void effect_primary_end(struct call *call, CUdevice device)
 void effect_primary_reset(struct call *call, CUdevice device)
 {
 	function_forget();
-	CUcontext context = protect_used() || capture_anywhere() ? primary_context(device) : NULL;
+	CUcontext context = contexts_matter() ? primary_context(device) : NULL;
 	if (!context)
 		return;
 	protect_context_ending(context, true);

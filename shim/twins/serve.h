@@ -35,7 +35,7 @@ struct serve_events {
  */
 void serve_init(const struct serve_events *events);
 
-/* Was anything ever served in this process? One load. */
+/* Was a context ever seen that may be served, or reach what is served? One load. */
 bool serve_used(void);
 
 /*

@@ -14,6 +14,7 @@
 #include "shim/effects/graphs.h"
 #include "shim/hook_state.h"
 #include "shim/report/report.h"
+#include "shim/twins/serve.h"
 #include "shim/verdict/judge.h"
 #include "shim/verdict/options.h"
 #include "shim/verdict/protect.h"
@@ -110,17 +111,20 @@ static void at_exit_checks(void)
 
 static void fork_prepare(void)
 {
+	serve_prefork();
 	protect_prefork();
 }
 
 static void fork_parent(void)
 {
 	protect_postfork_parent();
+	serve_postfork_parent();
 }
 
 static void fork_child(void)
 {
 	protect_postfork_child();
+	serve_postfork_child();
 	report_postfork_child();
 	judge_postfork_child();
 	capture_reset();
@@ -206,6 +210,8 @@ void lifecycle_start(void)
 		lifecycle_disable("out of memory at the start");
 		return;
 	}
+	if (options_get()->twins == TWINS_ALL)
+		serve_init(NULL);
 	atomic_fetch_add(&status_page()->processes, 1);
 	atexit(at_exit);
 }

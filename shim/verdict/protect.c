@@ -12,6 +12,7 @@
 #include "shim/hash.h"
 #include "shim/hook_state.h"
 #include "shim/report/report.h"
+#include "shim/twins/serve.h"
 #include "shim/verdict/judge.h"
 #include "shim/verdict/lifecycle.h"
 #include "shim/verdict/verify.h"
@@ -69,10 +70,12 @@ static cuconst_result check_memory(uint64_t start, uint64_t end, int *ret_device
 		device = -1;
 	if (drv.cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, start) != CUDA_SUCCESS)
 		context = NULL;
+	if (!context)
+		context = serve_context(start);
 	for (uint64_t at = start; at < end;) {
 		CUdeviceptr base;
 		size_t bytes;
-		result = drv.cuMemGetAddressRange_v2(&base, &bytes, at);
+		result = serve_range(&base, &bytes, at);
 		if (result != CUDA_SUCCESS || base + bytes <= at)
 			return cuda_failed(result, at == start ? CUCONST_ERROR_NOT_DEVICE : CUCONST_ERROR_OUT_OF_RANGE);
 		at = base + bytes;
