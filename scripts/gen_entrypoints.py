@@ -105,7 +105,7 @@ def hooks(rows, calls, _):
             continue
         name, arguments = row.symbol, ", ".join(row.arguments)
         counter = "COUNT_LAUNCH" if row.effect == "L" else "COUNT_GRAPH_LAUNCH" if row.effect == "X" else "COUNT_CALL"
-        bypass = "hook_idle" if row.verdict == "guard" else "hook_bypassed"
+        bypass = ("hook_write_idle" if row.effect == "W" else "hook_idle") if row.verdict == "guard" else "hook_bypassed"
         real = "serve_" if row.verdict == "serve" else "drv."
         table.append(f'\t[ENTRY_{name}] = {{"{name}", (void *){name}, (void **)&drv.{name}, '
                      f"{str(row.effect == 'L').lower()}}},")

@@ -4,13 +4,14 @@
 #include <stdatomic.h>
 
 #include "shim/effects/capture.h"
+#include "shim/hook_state.h"
 #include "shim/twins/serve_calls.h"
 #include "shim/twins/serve_internal.h"
 
 /* Buffer ids of ours have this bit; the driver counts its own from 1. */
 #define ID_OURS (UINT64_C(1) << 62)
 
-static _Atomic bool on, used;
+static _Atomic bool on;
 static _Atomic uint64_t ids;
 
 bool serve_on(void)
@@ -20,7 +21,7 @@ bool serve_on(void)
 
 bool serve_used(void)
 {
-	return atomic_load_explicit(&used, memory_order_relaxed);
+	return atomic_load_explicit(&hook_served, memory_order_relaxed);
 }
 
 void serve_init(const struct serve_events *events)
@@ -87,7 +88,7 @@ static bool find_or_make(CUcontext context, struct view *ret_view)
 	lock_acquire(&serve_lock);
 	bool there = arena_of(context) || arena_add(&fresh);
 	if (there) {
-		atomic_store_explicit(&used, true, memory_order_relaxed);
+		atomic_store_explicit(&hook_served, true, memory_order_relaxed);
 		arena_view(arena_of(context), ret_view);
 	}
 	lock_release(&serve_lock);
@@ -452,6 +453,13 @@ struct serve_fact serve_fact(CUdeviceptr address)
 	}
 	lock_release(&serve_lock);
 	return fact;
+}
+
+bool serve_overrun(CUdeviceptr start, CUdeviceptr end)
+{
+	struct serve_fact fact = serve_used() ? serve_fact(start) : (struct serve_fact){.inside = false};
+
+	return fact.inside && (!fact.live || end - fact.start > fact.piece.bytes);
 }
 
 CUcontext serve_context(CUdeviceptr address)

@@ -44,6 +44,12 @@ bool serve_used(void);
  */
 CUresult serve_range(CUdeviceptr *ret_base, size_t *ret_bytes, CUdeviceptr address);
 
+/*
+ * Does a write of [start, end), not empty, begin in served memory and leave its allocation, or is there none? The driver would refuse that in plain memory;
+ * here it sees a mapping which goes on.
+ */
+bool serve_overrun(CUdeviceptr start, CUdeviceptr end);
+
 /* The context of a served allocation that holds `address`; NULL: not served. The driver answers NULL for all mapped memory. */
 CUcontext serve_context(CUdeviceptr address);
 

@@ -358,6 +358,9 @@ static bool find_checks(const struct call *call)
 
 CUresult judge_before(struct call *call)
 {
+	/* The driver's answer for memory that it handed out itself. */
+	if (call->overrun)
+		return CUDA_ERROR_INVALID_VALUE;
 	if (!call->write_count && !call->slot_count)
 		return CUDA_SUCCESS;
 	/* What is captured does not run now: the graph is judged when it is launched. */

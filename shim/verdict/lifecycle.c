@@ -132,6 +132,7 @@ static void fork_child(void)
 	if (atomic_load(&initialised)) {
 		atomic_store(&hook_disabled, true);
 		atomic_store(&hook_armed, false);
+		atomic_store(&hook_served, false);
 		graphs_reset();
 		verify_postfork_child();
 	}
@@ -220,6 +221,7 @@ void lifecycle_disable(const char *why)
 {
 	atomic_store(&hook_disabled, true);
 	atomic_store(&hook_armed, false);
+	atomic_store(&hook_served, false);
 	atomic_fetch_add(&status_page()->disabled, 1);
 	report_note("not active in this process: %s", why);
 }

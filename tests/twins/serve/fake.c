@@ -12,6 +12,7 @@
 enum { GRAIN = 2 << 20, ENTRIES = 4096 };
 
 struct driver drv;
+_Atomic bool hook_served;
 
 struct entry {
 	uint64_t at, bytes; /* 0 bytes: free */
