@@ -304,8 +304,8 @@ static void reclaim_slab(struct block *block, uint32_t limit, struct block **tak
 {
 	uint32_t start = 0;
 
-	/* The block may leave with its last piece. */
-	for (uint32_t left = slab_pieces(block->slab), at = 0; left; left--, at = start + SLAB_UNIT) {
+	/* The block may leave, with its last piece. */
+	for (uint32_t left = slab_pieces(block->slab), at = 0; left && block->arena; left--, at = start + SLAB_UNIT) {
 		struct piece *piece = slab_next(block->slab, at, &start);
 
 		if (piece_before(piece, limit))

@@ -4,20 +4,18 @@
 #include "shim/twins/serve_calls.h"
 #include "shim/twins/serve_internal.h"
 
-/* The blocks of an arena, held for work without the lock. NULL with *ret_count > 0: no memory. */
+/* The blocks of an arena, held for work without the lock. NULL: no memory. */
 static struct block **hold_all(const struct arena *arena, size_t *ret_count)
 {
-	size_t wanted = 0;
+	struct block **held = malloc((block_count() + 1) * sizeof(struct block *));
+	size_t count = 0;
 
-	for (size_t i = 0; i < block_count(); i++)
-		wanted += block_number(i)->arena == arena;
-	*ret_count = wanted;
-	struct block **held = wanted ? malloc(wanted * sizeof(struct block *)) : NULL;
-	for (size_t i = 0, k = 0; held && i < block_count(); i++)
+	for (size_t i = 0; held && i < block_count(); i++)
 		if (block_number(i)->arena == arena) {
-			held[k++] = block_number(i);
+			held[count++] = block_number(i);
 			serve_hold(block_number(i));
 		}
+	*ret_count = count;
 	return held;
 }
 
@@ -56,7 +54,7 @@ static CUresult let_in(uint64_t serial, CUcontext context, CUdevice device)
 		held = hold_all(arena, &count);
 	}
 	lock_release(&serve_lock);
-	if (!known || (count && !held))
+	if (!held)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	return set_access_of_all(held, count, &view, -1);
 }
