@@ -1,5 +1,5 @@
 /*
- * Programs that allocate, under serving or not: `serve_scenes SCENE`. Each checks itself; what it prints are figures, `name value` a line. Every byte that is
+ * Programs that allocate, under serving or not: `[SERVE_LEAVE=BYTES] serve_scenes SCENE`. Each checks itself; what it prints are figures, `name value` a line. Every byte that is
  * handed out is written with a pattern of its piece's and read back before it is freed, so that pieces that overlap, move or vanish are found.
  */
 #define __CUDA_API_VERSION_INTERNAL 1
@@ -270,9 +270,13 @@ static void a_free_waits(void)
 
 static void ends_of_contexts(void)
 {
-	size_t before = free_memory();
 	CUcontext other;
 
+	/* What a first context makes the driver keep. */
+	NEED(cuCtxCreate_v2(&other, 0, device));
+	get(100);
+	NEED(cuCtxDestroy_v2(other));
+	size_t before = free_memory();
 	for (int i = 0; i < 20; i++) {
 		NEED(cuCtxCreate_v2(&other, 0, device));
 		get(100);
@@ -361,6 +365,14 @@ static void share(void)
 	NEED(cuMemFree_v2(at));
 }
 
+/* On a device with much memory: all but this is taken, so that a scene can run out of it. */
+static void leave(size_t bytes)
+{
+	size_t all = free_memory();
+
+	get((all - bytes) / (2 * MIB) * 2 * MIB);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -388,6 +400,8 @@ int main(int argc, char **argv)
 			NEED(cuDeviceGet(&device, 0));
 			NEED(cuDevicePrimaryCtxRetain(&context, device));
 			NEED(cuCtxSetCurrent(context));
+			if (getenv("SERVE_LEAVE"))
+				leave(strtoull(getenv("SERVE_LEAVE"), NULL, 10));
 			scenes[i].run();
 			return 0;
 		}
