@@ -20,11 +20,13 @@
 struct serve_events {
 	/*
 	 * [base, base + bytes) is one reservation of addresses of its own, with one mapping, of the whole of `handle`, readable and writable by its device and
-	 * by the peers that have access to its context. The handle is serving's own and lives until unmapping() has returned: no reference needs to be taken.
+	 * by the peers that have access to its context. The handle is serving's own and lives until unmapped() has returned: no reference needs to be taken.
 	 */
 	void (*mapped)(CUdeviceptr base, size_t bytes, CUmemGenericAllocationHandle handle);
-	/* The same range is unmapped and its addresses given back when this returns: aliases must be gone then. All work on it is done. */
+	/* The same range is about to be unmapped: aliases must be gone when this returns. All work on it is done. */
 	void (*unmapping)(CUdeviceptr base, size_t bytes);
+	/* It is unmapped (or, `done` false, the driver refused), and its addresses are about to be given back. */
+	void (*unmapped)(CUdeviceptr base, size_t bytes, bool done);
 	/* Other devices may access it than before. */
 	void (*access_changed)(CUdeviceptr base, size_t bytes);
 };

@@ -5,10 +5,8 @@
 
 struct serve_events serve_events;
 
-static void unmap(CUdeviceptr base, size_t bytes, CUmemGenericAllocationHandle handle, bool mapped)
+static void give_back(CUdeviceptr base, size_t bytes, CUmemGenericAllocationHandle handle)
 {
-	if (mapped)
-		drv.cuMemUnmap(base, bytes);
 	drv.cuMemAddressFree(base, bytes);
 	drv.cuMemRelease(handle);
 }
@@ -28,12 +26,13 @@ CUresult serve_map(const struct view *view, size_t bytes, CUdeviceptr *ret_base,
 	}
 	result = drv.cuMemMap(base, bytes, 0, handle, 0);
 	if (result != CUDA_SUCCESS) {
-		unmap(base, bytes, handle, false);
+		give_back(base, bytes, handle);
 		return result;
 	}
 	result = drv.cuMemSetAccess(base, bytes, view->access, view->access_count);
 	if (result != CUDA_SUCCESS) {
-		unmap(base, bytes, handle, true);
+		drv.cuMemUnmap(base, bytes);
+		give_back(base, bytes, handle);
 		return result;
 	}
 	*ret_base = base;
@@ -45,7 +44,10 @@ void serve_drop_mapping(const struct block *block)
 {
 	if (serve_events.unmapping)
 		serve_events.unmapping(block->base, block->bytes);
-	unmap(block->base, block->bytes, block->handle, true);
+	bool done = drv.cuMemUnmap(block->base, block->bytes) == CUDA_SUCCESS;
+	if (serve_events.unmapped)
+		serve_events.unmapped(block->base, block->bytes, done);
+	give_back(block->base, block->bytes, block->handle);
 	slab_destroy(block->slab);
 }
 

@@ -18,7 +18,7 @@ struct entry {
 	uint64_t at, bytes; /* 0 bytes: free */
 	uint64_t handle;    /* of a mapping, 0: only reserved */
 	unsigned access;
-	bool told;
+	bool told, leaving; /* the events' state */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -150,7 +150,7 @@ static CUresult unreserve(CUdeviceptr ptr, size_t size)
 	if (!enter(&status))
 		return leave(status);
 	struct entry *entry = entry_at(entries, ptr);
-	CHECK(entry && entry->at == ptr && entry->bytes == size);
+	CHECK(entry && entry->at == ptr && entry->bytes == size && !entry->leaving);
 	if (entry->handle) /* the unmapping before this failed */
 		return leave(CUDA_ERROR_INVALID_VALUE);
 	entry->bytes = 0;
@@ -351,7 +351,17 @@ static void unmapping(CUdeviceptr base, size_t bytes)
 	struct entry *entry = entry_at(entries, base);
 	CHECK(entry && entry->at == base && entry->bytes == bytes && entry->told);
 	entry->told = false;
+	entry->leaving = true;
 	state.told--;
+	pthread_mutex_unlock(&lock);
+}
+
+static void unmapped(CUdeviceptr base, size_t bytes, bool done)
+{
+	pthread_mutex_lock(&lock);
+	struct entry *entry = entry_at(entries, base);
+	CHECK(entry && entry->at == base && entry->bytes == bytes && entry->leaving && done == !entry->handle);
+	entry->leaving = false;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -365,7 +375,8 @@ static void access_changed(CUdeviceptr base, size_t bytes)
 
 void fake_start(void)
 {
-	const struct serve_events events = {.mapped = mapped, .unmapping = unmapping, .access_changed = access_changed};
+	const struct serve_events events = {
+		.mapped = mapped, .unmapping = unmapping, .unmapped = unmapped, .access_changed = access_changed};
 
 	drv = (struct driver){.cuMemCreate = create,
 	                      .cuMemRelease = release,
