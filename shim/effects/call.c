@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "shim/hook_state.h"
+#include "shim/twins/serve.h"
 #include "shim/verdict/protect.h"
 
 void call_begin(struct call *call, enum entry_id entry, CUstream stream, void *caller)
@@ -27,6 +28,7 @@ void call_begin(struct call *call, enum entry_id entry, CUstream stream, void *c
 	call->after = NULL;
 	call->ended = NULL;
 	call->ended_count = 0;
+	call->overrun = false;
 	call->judgement = NULL;
 }
 
@@ -51,8 +53,12 @@ void call_add_write(struct call *call, const struct extent *extent, const char *
 {
 	uint64_t start, end;
 	struct registry *ranges = protect_ranges();
-	if (!ranges || !extent_bounds(extent, &start, &end) || !registry_in_bounds(ranges, start, end) ||
-	    !registry_hits(ranges, start, end))
+	if (!extent_bounds(extent, &start, &end))
+		return;
+	/* What a graph's nodes write the driver has seen when they were added. */
+	if (!node && serve_overrun(start, end))
+		call->overrun = true;
+	if (!ranges || !registry_in_bounds(ranges, start, end) || !registry_hits(ranges, start, end))
 		return;
 	if (make_room((void **)&call->writes, call->inline_writes, &call->write_room, call->write_count,
 	              sizeof *call->writes))

@@ -57,6 +57,7 @@ struct call {
 	} state[3];
 	struct range **ended; /* references: ranges whose memory this call takes away */
 	size_t ended_count;
+	bool overrun; /* writes beyond its allocation, which only we can tell */
 
 	struct judgement *judgement; /* verdict/judge.c's, between before and after */
 	struct call_write inline_writes[CALL_INLINE_WRITES];

@@ -7,6 +7,7 @@
 #include "shim/kernels/function.h"
 #include "shim/kernels/images.h"
 #include "shim/twins/twin.h"
+#include "shim/twins/serve.h"
 #include "shim/verdict/lifecycle.h"
 #include "shim/verdict/protect.h"
 #include "shim/verdict/verify.h"
@@ -47,7 +48,7 @@ void effect_free(struct call *call, uint64_t address)
 	size_t bytes;
 	if (!address || !hook_armed || !drv.cuMemGetAddressRange_v2 || capture_is_running(call->stream))
 		return;
-	if (drv.cuMemGetAddressRange_v2(&base, &bytes, address) == CUDA_SUCCESS && base == address)
+	if (serve_range(&base, &bytes, address) == CUDA_SUCCESS && base == address)
 		ending(call, base, base + bytes);
 }
 
@@ -78,6 +79,7 @@ static void context_gone(struct call *call, CUcontext context)
 	capture_context_ended(context);
 	images_context_ended(context);
 	protect_context_ended(call, context);
+	serve_context_ended(context);
 }
 
 static void context_after(struct call *call, CUresult result)
@@ -111,12 +113,6 @@ static CUcontext primary_context(CUdevice device)
 	return context;
 }
 
-/* Is there anything that ends with a context? */
-static bool anything_kept(void)
-{
-	return protect_used() || capture_anywhere() || images_any();
-}
-
 /* A release ends the primary context only when it was the last: its state tells afterwards. */
 static void primary_after(struct call *call, CUresult result)
 {
@@ -125,6 +121,12 @@ static void primary_after(struct call *call, CUresult result)
 	if (result == CUDA_SUCCESS &&
 	    drv.cuDevicePrimaryCtxGetState((CUdevice)call->state[1].number, &flags, &active) == CUDA_SUCCESS && !active)
 		context_gone(call, call->state[0].pointer);
+}
+
+/* Is there anything that ends with a context? */
+static bool anything_kept(void)
+{
+	return protect_used() || capture_anywhere() || images_any() || serve_used();
 }
 
 void effect_primary_end(struct call *call, CUdevice device)

@@ -2,6 +2,8 @@
 
 #include <stdbool.h>
 
+#include "shim/twins/serve.h"
+
 #define MAPPINGS 64 /* that are looked at beyond a range, on each side */
 
 /* Is this address mapped by virtual memory management? */
@@ -46,10 +48,12 @@ cuconst_result allocation_of(uint64_t start, uint64_t end, struct allocation *re
 		found.device = -1;
 	if (drv.cuPointerGetAttribute(&found.context, CU_POINTER_ATTRIBUTE_CONTEXT, start) != CUDA_SUCCESS)
 		found.context = NULL;
+	if (!found.context)
+		found.context = serve_context(start);
 	for (uint64_t at = start; at < end; at = found.end) {
 		CUdeviceptr base;
 		size_t bytes;
-		*ret_result = result = drv.cuMemGetAddressRange_v2(&base, &bytes, at);
+		*ret_result = result = serve_range(&base, &bytes, at);
 		if (result != CUDA_SUCCESS || base + bytes <= at)
 			return at == start ? CUCONST_ERROR_NOT_DEVICE : CUCONST_ERROR_OUT_OF_RANGE;
 		if (at == start)

@@ -16,6 +16,7 @@
 #include "shim/kernels/images.h"
 #include "shim/report/report.h"
 #include "shim/twins/twin.h"
+#include "shim/twins/serve.h"
 #include "shim/verdict/judge.h"
 #include "shim/verdict/options.h"
 #include "shim/verdict/protect.h"
@@ -117,17 +118,20 @@ static void at_exit_checks(void)
 
 static void fork_prepare(void)
 {
+	serve_prefork();
 	protect_prefork();
 }
 
 static void fork_parent(void)
 {
 	protect_postfork_parent();
+	serve_postfork_parent();
 }
 
 static void fork_child(void)
 {
 	protect_postfork_child();
+	serve_postfork_child();
 	report_postfork_child();
 	judge_postfork_child();
 	capture_reset();
@@ -136,6 +140,7 @@ static void fork_child(void)
 	if (atomic_load(&initialised)) {
 		atomic_store(&hook_disabled, true);
 		atomic_store(&hook_armed, false);
+		atomic_store(&hook_served, false);
 		graphs_reset();
 		twins_postfork_child();
 		verify_postfork_child();
@@ -225,6 +230,7 @@ void lifecycle_disable(const char *why)
 {
 	atomic_store(&hook_disabled, true);
 	atomic_store(&hook_armed, false);
+	atomic_store(&hook_served, false);
 	atomic_fetch_add(&status_page()->disabled, 1);
 	report_note("not active in this process: %s", why);
 }

@@ -13,6 +13,7 @@
 #include "shim/hook_state.h"
 #include "shim/report/report.h"
 #include "shim/verdict/allocation.h"
+#include "shim/twins/serve.h"
 #include "shim/verdict/judge.h"
 #include "shim/verdict/lifecycle.h"
 #include "shim/verdict/neighbours.h"

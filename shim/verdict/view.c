@@ -2,6 +2,7 @@
 
 #include "shim/cuconst.h"
 #include "shim/report/report.h"
+#include "shim/twins/serve.h"
 #include "shim/twins/twin.h"
 #include "shim/verdict/allocation.h"
 #include "shim/verdict/options.h"
@@ -96,6 +97,9 @@ API cuconst_result cuconst_view(uint64_t ptr, size_t bytes, uint64_t *ret_view)
 		return CUCONST_ERROR_INVALID_VALUE;
 	if (!protect_active())
 		return CUCONST_ERROR_NOT_ACTIVE;
+	/* Allocations that share a mapping: the twin goes on where they end. */
+	if (serve_used() && serve_overrun(ptr, ptr + bytes))
+		return CUCONST_ERROR_OUT_OF_RANGE;
 	if (twin_of(ptr, bytes, ret_view))
 		return CUCONST_OK;
 	if (twin_is(ptr, bytes, NULL)) {
@@ -121,8 +125,36 @@ static void broken(enum twin_answer why)
 	            why == TWIN_REFUSED || why == TWIN_NO_ROOM ? (int)twin_last_error() : 0);
 }
 
+/* What serving maps passes the hooks by: each block is a reservation with one mapping. */
+static void served(CUdeviceptr base, size_t bytes, CUmemGenericAllocationHandle handle)
+{
+	twins_reserved(base, bytes);
+	twins_mapped(base, bytes);
+}
+
+static void served_ends(CUdeviceptr base, size_t bytes)
+{
+	twins_unmap_begins(base, bytes);
+}
+
+static void served_ended(CUdeviceptr base, size_t bytes, bool done)
+{
+	twins_unmap_ends(base, bytes, done);
+	if (done)
+		twins_unreserve_ends(twins_unreserve_begins(base, bytes), true);
+}
+
+static void served_access(CUdeviceptr base, size_t bytes)
+{
+	twins_access_set(base, bytes);
+}
+
 void view_start(void)
 {
+	const struct serve_events events = {
+		.mapped = served, .unmapping = served_ends, .unmapped = served_ended, .access_changed = served_access};
 	const struct twin_hooks hooks = {.made = protect_add_twin, .gone = protect_end_twin, .broken = broken};
 	twins_init(&hooks, options_get()->twins != TWINS_OFF);
+	if (options_get()->twins == TWINS_ALL)
+		serve_init(&events);
 }
