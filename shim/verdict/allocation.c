@@ -48,8 +48,9 @@ cuconst_result allocation_of(uint64_t start, uint64_t end, struct allocation *re
 		found.device = -1;
 	if (drv.cuPointerGetAttribute(&found.context, CU_POINTER_ATTRIBUTE_CONTEXT, start) != CUDA_SUCCESS)
 		found.context = NULL;
-	if (!found.context)
-		found.context = serve_context(start);
+	CUcontext served = serve_context(start);
+	if (served)
+		found.context = served;
 	for (uint64_t at = start; at < end; at = found.end) {
 		CUdeviceptr base;
 		size_t bytes;
@@ -60,7 +61,9 @@ cuconst_result allocation_of(uint64_t start, uint64_t end, struct allocation *re
 			found.start = base;
 		found.end = base + bytes;
 	}
-	add_mappings(&found);
+	/* Served allocations share mappings as plain ones do, and are as little each other's neighbours. */
+	if (!served)
+		add_mappings(&found);
 	*ret = found;
 	return CUCONST_OK;
 }
