@@ -47,6 +47,7 @@ struct call {
 	size_t slot_count, slot_room;
 
 	bool memop; /* stream memory operations: the driver takes any address, and the context dies of a wrong one */
+	unsigned attributes; /* cuPointerGetAttributes: how many were asked for */
 	CUresult refused; /* by the rule itself, whatever the mode: the program gets this, and the driver is not called */
 
 	/* Runs after the driver, with its result; for state tracking. `state` is its own. */
@@ -126,6 +127,10 @@ void effect_module_load_file(struct call *call, CUmodule *module, const char *pa
 void effect_library_load(struct call *call, CUlibrary *library, const void *image);
 void effect_library_load_file(struct call *call, CUlibrary *library, const char *path);
 void effect_module_end(struct call *call, const void *handle);
+
+/* attributes.c */
+void effect_attribute(struct call *call, void *data, CUpointer_attribute attribute, uint64_t address);
+void effect_attributes(struct call *call, unsigned count, CUpointer_attribute *attributes, void **data, uint64_t address);
 
 /* mappings.c */
 void effect_reserve(struct call *call, CUdeviceptr *start, uint64_t bytes);
