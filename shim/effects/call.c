@@ -29,6 +29,9 @@ void call_begin(struct call *call, enum entry_id entry, CUstream stream, void *c
 	call->ended = NULL;
 	call->ended_count = 0;
 	call->overrun = false;
+	call->params = call->extra = NULL;
+	call->overlaps = false;
+	call->copy = NULL;
 	call->judgement = NULL;
 }
 
@@ -80,6 +83,7 @@ void call_end(struct call *call)
 	for (size_t i = 0; i < call->ended_count; i++)
 		range_put(call->ended[i]);
 	free(call->ended);
+	free(call->copy);
 	if (call->slots != call->inline_slots)
 		free(call->slots);
 	if (call->writes != call->inline_writes)

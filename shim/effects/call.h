@@ -26,10 +26,12 @@ struct call_slot {
 	uint32_t offset; /* bytes into that argument */
 	uint64_t value;
 	struct range *range; /* a reference held */
+	uint64_t twin;       /* the address that the launch gets in place of `value`; 0: none */
 };
 
 #define CALL_INLINE_WRITES 4
 #define CALL_INLINE_SLOTS 16
+#define CALL_INLINE_COPY 1024
 
 struct call {
 	const struct entrypoint *entry;
@@ -60,9 +62,16 @@ struct call {
 	size_t ended_count;
 	bool overrun; /* writes beyond its allocation, which only we can tell */
 
+	/* A launch's parameters, where the hook has them, and so where it takes them from for the driver. NULL: they must stay as they are. */
+	void ***params;
+	void ***extra;
+	bool overlaps; /* the launch may begin before the one before it has ended */
+	void *copy;    /* heap memory of parameters that were replaced */
+
 	struct judgement *judgement; /* verdict/judge.c's, between before and after */
 	struct call_write inline_writes[CALL_INLINE_WRITES];
 	struct call_slot inline_slots[CALL_INLINE_SLOTS];
+	char inline_copy[CALL_INLINE_COPY] __attribute__((aligned(16)));
 };
 
 void call_begin(struct call *call, enum entry_id entry, CUstream stream, void *caller);
@@ -139,10 +148,14 @@ void effect_access(struct call *call, uint64_t start, uint64_t bytes);
 void effect_unreserve(struct call *call, uint64_t start, uint64_t bytes);
 
 /* launches.c */
-void effect_launch(struct call *call, CUfunction function, void **params, void **extra);
+void effect_launch(struct call *call, CUfunction function, void ***params, void ***extra);
+void effect_launch_config(struct call *call, const CUlaunchConfig *config, CUfunction function, void ***params,
+                          void ***extra);
 void effect_launch_list(struct call *call, const CUDA_LAUNCH_PARAMS *list, unsigned count);
 void effect_unjudged_launch(struct call *call);
 void effect_sync(struct call *call);
+void effect_sync_stream(struct call *call);
+void effect_sync_context(struct call *call, CUcontext context);
 
 /* verdict/lifecycle.c */
 void effect_init(struct call *call);

@@ -5,9 +5,11 @@
 
 #include "shim/effects/capture.h"
 #include "shim/hook_state.h"
+#include "shim/verdict/fault.h"
 #include "shim/verdict/lifecycle.h"
 #include "shim/verdict/options.h"
 #include "shim/verdict/protect.h"
+#include "shim/verdict/swap.h"
 
 #define TOLD_WAIT_MS 2000 /* stderr may be a pipe that nobody reads */
 
@@ -53,14 +55,15 @@ static struct report_event hit_event(const struct call *call, const struct hit *
 bool judge_emit(struct report_event *event, struct range *range, enum report_action action, CUresult result)
 {
 	event->range = range;
-	event->device = range_device(range);
+	event->device = range ? range_device(range) : -1;
 	event->action = action;
 	event->result = (int)result;
 	if (!report_emit(event))
 		return false;
 	if (event->kind == REPORT_VIOLATION) {
 		atomic_fetch_add(&violations, 1);
-		atomic_fetch_add(&range->violations, 1);
+		if (range)
+			atomic_fetch_add(&range->violations, 1);
 		if (action == ACTION_DENIED)
 			atomic_fetch_add(&denied, 1);
 	}
@@ -232,6 +235,7 @@ CUresult judge_before(struct call *call)
 		drop(call);
 		return result;
 	}
+	swap_slots(call);
 	if (!judge_find_checks(call))
 		hook_count(COUNT_UNJUDGED);
 	judge_verify_before(call);
@@ -271,7 +275,9 @@ static void refresh_unjudged(const struct call *call)
 
 CUresult judge_after(struct call *call, CUresult result)
 {
-	bool checked = false;
+	bool checked = false, suspect = false;
+	if (HOOK_UNLIKELY(result != CUDA_SUCCESS))
+		fault_seen(call, result);
 	if (call->after)
 		call->after(call, result);
 	if (call->serial && result == CUDA_SUCCESS && outer_call.api)
@@ -279,11 +285,14 @@ CUresult judge_after(struct call *call, CUresult result)
 	if (call->judgement && result == CUDA_SUCCESS) {
 		record_hits(call);
 		checked = judge_verify_slots(call);
+		suspect = fault_note(call);
 	} else if (result == CUDA_SUCCESS) {
 		refresh_unjudged(call);
 	}
 	drop(call);
 	call_end(call);
+	if (suspect && options_get()->wait_ms)
+		fault_wait(call, options_get()->wait_ms);
 	if (checked && options_get()->wait_ms)
 		verify_drain(options_get()->wait_ms);
 	else

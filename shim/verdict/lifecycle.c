@@ -17,6 +17,7 @@
 #include "shim/report/report.h"
 #include "shim/twins/serve.h"
 #include "shim/twins/twin.h"
+#include "shim/verdict/fault.h"
 #include "shim/verdict/judge.h"
 #include "shim/verdict/options.h"
 #include "shim/verdict/protect.h"
@@ -113,6 +114,7 @@ static void at_exit_checks(void)
 {
 	if (!atomic_load(&hook_disabled) && options_get()->verify)
 		protect_check_at_exit();
+	fault_look_at_exit(options_get()->exit_wait_ms);
 	verify_drain(options_get()->exit_wait_ms);
 }
 
@@ -143,6 +145,7 @@ static void fork_child(void)
 		atomic_store(&hook_served, false);
 		graphs_reset();
 		twins_postfork_child();
+		fault_postfork_child();
 		verify_postfork_child();
 	}
 }

@@ -14,10 +14,13 @@
 #include "shim/report/report.h"
 #include "shim/twins/serve.h"
 #include "shim/verdict/allocation.h"
+#include "shim/verdict/fault.h"
 #include "shim/verdict/judge.h"
 #include "shim/verdict/lifecycle.h"
 #include "shim/verdict/neighbours.h"
+#include "shim/verdict/options.h"
 #include "shim/verdict/verify.h"
+#include "shim/verdict/view.h"
 
 #define API __attribute__((visibility("default")))
 #define KNOWN_FLAGS (CUCONST_NO_BASELINE | CUCONST_STREAM | CUCONST_VERIFY_ONLY)
@@ -204,6 +207,8 @@ API cuconst_result cuconst_protect(uint64_t ptr, size_t bytes, const char *label
 	else
 		answer = protect_cuda_failed(result, result == CUDA_ERROR_OUT_OF_MEMORY ? CUCONST_ERROR_OUT_OF_MEMORY
 		                                                                        : CUCONST_ERROR_CUDA);
+	if (answer == CUCONST_OK && options_get()->mode == MODE_STRICT && !(flags & CUCONST_VERIFY_ONLY))
+		view_prepare_swap(ptr, bytes);
 	if (pushed)
 		drv.cuCtxPopCurrent_v2(&(CUcontext){NULL});
 	if (answer != CUCONST_OK) {
@@ -225,6 +230,7 @@ uint64_t protect_add_twin(uint64_t start, uint64_t bytes, int device)
 	const struct cuconst_protect_info info = {0};
 	registry_handle handle;
 	lifecycle_arm();
+	fault_start();
 	if (!neighbours_join(start, start + bytes))
 		return 0;
 	if (insert(start, start + bytes, "read-only view", RANGE_TWIN, device, &info, NULL, &handle) != CUCONST_OK) {

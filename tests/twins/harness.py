@@ -22,6 +22,6 @@ class Done:
 def play(program, scene, tmp_path, mode="log", argument=None, options="", timeout=120, **environment):
     env = {**os.environ, "LD_PRELOAD": os.environ.get("CUCONST_BEFORE_LIBRARY", "") + str(BUILD / "shim" / "libcuconst.so"),
            "MISUSE_MODE": mode, "MISUSE_PTX": str(HERE.parent / "misuse" / "kernels.ptx"),
-           "CUCONST_OPTIONS": f"mode={mode}:log={tmp_path}/log.%p{options}", **environment}
+           "SOFTGPU_QUIET": "1", "CUCONST_OPTIONS": f"mode={mode}:log={tmp_path}/log.%p{options}", **environment}
     command = [BUILD / "tests" / "twins" / program, scene] + [mode if argument is None else str(argument)]
     return Done(subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=env, cwd=tmp_path), tmp_path)
