@@ -86,7 +86,7 @@ static void write_note(const struct call *call, const struct call_slot *slot, CU
 	note->launch = *launch;
 	note->graph = call->graph;
 	note->range = slot->range->handle;
-	note->kernel = judge_slot_kernel(call, slot);
+	judge_slot_kernel(call, slot, &note->kernel);
 	note->outer = call->judgement->outer;
 	atomic_store_explicit(&note->ended, false, memory_order_relaxed);
 	atomic_store_explicit(&note->turn, 2 * (number + 1), memory_order_release);

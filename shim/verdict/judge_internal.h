@@ -50,7 +50,7 @@ void moved_flush(struct moved *moved, CUstream stream);
 void moved_add(struct moved *moved, struct range *range, CUstream stream);
 
 /* The kernel of a call, and the slot that is to be named. */
-struct report_kernel judge_slot_kernel(const struct call *call, const struct call_slot *slot);
+void judge_slot_kernel(const struct call *call, const struct call_slot *slot, struct report_kernel *ret);
 
 /* Is the slot the only way by which some store of the kernel gets its address, and may its launch be refused? */
 bool judge_refusable(const struct call_slot *slot);

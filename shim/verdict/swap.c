@@ -17,7 +17,10 @@
 /* Would the record be suppressed? Then the write is let pass. */
 static bool is_suppressed(const struct call *call, const struct call_slot *slot)
 {
-	struct report_kernel kernel = judge_slot_kernel(call, slot);
+	struct report_kernel kernel;
+	if (!options_get()->suppressions)
+		return false;
+	judge_slot_kernel(call, slot, &kernel);
 	struct report_event event = {.kind = REPORT_VIOLATION,
 	                             .evidence = EVIDENCE_WRITTEN,
 	                             .api = call->entry->name,
