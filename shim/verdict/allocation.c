@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 
+#include "shim/twins/serve.h"
 #include "shim/verdict/neighbours.h"
 
 #define MAPPINGS 64 /* that are looked at beyond a range, on each side */
@@ -52,17 +53,22 @@ cuconst_result allocation_of(uint64_t start, uint64_t end, struct allocation *re
 		found.device = -1;
 	if (drv.cuPointerGetAttribute(&found.context, CU_POINTER_ATTRIBUTE_CONTEXT, start) != CUDA_SUCCESS)
 		found.context = NULL;
+	CUcontext served = serve_context(start);
+	if (served)
+		found.context = served;
 	for (uint64_t at = start; at < end; at = found.end) {
 		CUdeviceptr base;
 		size_t bytes;
-		*ret_result = result = drv.cuMemGetAddressRange_v2(&base, &bytes, at);
+		*ret_result = result = serve_range(&base, &bytes, at);
 		if (result != CUDA_SUCCESS || base + bytes <= at)
 			return at == start ? CUCONST_ERROR_NOT_DEVICE : CUCONST_ERROR_OUT_OF_RANGE;
 		if (at == start)
 			found.start = base;
 		found.end = base + bytes;
 	}
-	add_mappings(&found);
+	/* Served allocations share mappings as plain ones do, and are as little each other's neighbours. */
+	if (!served)
+		add_mappings(&found);
 	*ret = found;
 	return CUCONST_OK;
 }

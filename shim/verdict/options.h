@@ -10,9 +10,17 @@
 
 enum options_mode { MODE_LOG, MODE_DENY, MODE_STRICT };
 
+/* Whose memory can have read-only twins. */
+enum options_twins {
+	TWINS_NATIVE, /* what the program maps by itself */
+	TWINS_ALL,    /* also cuMemAlloc's, which is then served from mapped memory */
+	TWINS_OFF
+};
+
 struct options {
-	bool enabled;           /* enabled=0: transparent */
-	enum options_mode mode; /* mode=log|deny|strict */
+	bool enabled;             /* enabled=0: transparent */
+	enum options_mode mode;   /* mode=log|deny|strict */
+	enum options_twins twins; /* twins=native|all|off */
 	const char *log;     /* log=PATH, with %h host, %p pid, %r rank, %t start time (seconds), %% ; NULL: no file */
 	bool text;           /* text=0: nothing on stderr but errors of the shim itself */
 	int exitcode;        /* exitcode=N (1..255), default 86: strict's status */
