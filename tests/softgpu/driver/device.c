@@ -280,7 +280,7 @@ CUresult sg_cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUd
 	return CUDA_SUCCESS;
 }
 
-CUresult sg_cuProfilerInitialize(const char *configFile, const char *outputFile, CUoutput_mode outputMode)
+CUresult sg_cuProfilerInitialize(const char *configFile, const char *outputFile, int outputMode)
 {
 	(void)configFile;
 	(void)outputFile;
