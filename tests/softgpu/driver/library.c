@@ -122,16 +122,16 @@ CUresult sg_cuLibraryLoadData(CUlibrary *ret_library, const void *code, CUjit_op
 {
 	char log[LOG_BYTES] = "";
 	struct sg_library *library = NULL;
-	const char *text;
-	size_t bytes;
+	struct sg_text text = {.text = NULL};
 
 	if (ret_library == NULL || code == NULL ||
 	    (numJitOptions > 0 && (jitOptions == NULL || jitOptionsValues == NULL)) ||
 	    (numLibraryOptions > 0 && (libraryOptions == NULL || libraryOptionValues == NULL)))
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult status = sg_image_text(code, &text, &bytes);
+	CUresult status = sg_image_text(code, &text);
 	if (status == CUDA_SUCCESS)
-		status = create(text, bytes, log, &library);
+		status = create(text.text, text.bytes, log, &library);
+	free(text.owned);
 	sg_jit_log(numJitOptions, jitOptions, jitOptionsValues, log);
 	if (status == CUDA_SUCCESS)
 		*ret_library = (CUlibrary)library;

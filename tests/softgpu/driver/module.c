@@ -108,8 +108,7 @@ static CUresult load(CUmodule *ret_module, const void *image, unsigned count, CU
 {
 	char log[LOG_BYTES] = "";
 	struct sg_module *module = NULL;
-	const char *text;
-	size_t bytes;
+	struct sg_text text = {.text = NULL};
 
 	if (ret_module == NULL || image == NULL || (count > 0 && (options == NULL || values == NULL)))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -118,9 +117,10 @@ static CUresult load(CUmodule *ret_module, const void *image, unsigned count, CU
 	CUresult status = context == NULL ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
 	sg_unlock();
 	if (status == CUDA_SUCCESS)
-		status = sg_image_text(image, &text, &bytes);
+		status = sg_image_text(image, &text);
 	if (status == CUDA_SUCCESS)
-		status = sg_module_create(context, text, bytes, log, sizeof(log), &module);
+		status = sg_module_create(context, text.text, text.bytes, log, sizeof(log), &module);
+	free(text.owned);
 	sg_jit_log(count, options, values, log);
 	if (status == CUDA_SUCCESS)
 		*ret_module = (CUmodule)module;
