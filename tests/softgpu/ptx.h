@@ -38,6 +38,11 @@ struct ptx_memory {
 	/* NULL, or told of every store that happened (the write log). */
 	void (*wrote)(void *data, uint64_t address, size_t bytes);
 	void *data;
+	/* malloc() and free() of kernels: 0 when there is nothing left, false for an address that did not come from there. NULL: nothing ever is. */
+	uint64_t (*heap_take)(void *data, size_t bytes);
+	bool (*heap_give)(void *data, uint64_t address);
+	/* cudaGraphSetConditional() of kernels: false for no such handle. NULL: there are none. */
+	bool (*conditional)(void *data, uint64_t handle, uint32_t value);
 };
 
 struct ptx_fault {

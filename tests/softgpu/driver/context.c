@@ -6,6 +6,7 @@
 #include "tests/softgpu/driver/arena.h"
 #include "tests/softgpu/driver/array.h"
 #include "tests/softgpu/driver/capture.h"
+#include "tests/softgpu/driver/graph.h"
 #include "tests/softgpu/driver/memory.h"
 #include "tests/softgpu/driver/module.h"
 #include "tests/softgpu/driver/stream.h"
@@ -96,7 +97,9 @@ static bool begin(struct sg_context *context, int device, unsigned flags)
 	context->limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
 	context->limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
 	context->cache = CU_FUNC_CACHE_PREFER_NONE;
-	context->memory = (struct ptx_memory){sg_kernel_check, sg_kernel_alloc, sg_kernel_free, sg_kernel_wrote, context};
+	context->memory =
+		(struct ptx_memory){sg_kernel_check, sg_kernel_alloc,     sg_kernel_free,      sg_kernel_wrote,
+	                            context,         sg_kernel_heap_take, sg_kernel_heap_give, sg_kernel_conditional};
 	context->legacy = sg_stream_create(context, CU_STREAM_DEFAULT, 0);
 	if (context->legacy == NULL)
 		return false;

@@ -55,7 +55,7 @@ static void sketch_free(void *data, uint64_t address)
 	free((void *)(uintptr_t)address);
 }
 
-static const struct ptx_memory sketch_memory = {sketch_check, sketch_alloc, sketch_free, NULL, NULL};
+static const struct ptx_memory sketch_memory = {.check = sketch_check, .alloc = sketch_alloc, .free = sketch_free};
 
 CUresult sg_image_check(const char *text, size_t bytes, char *log, size_t log_bytes)
 {

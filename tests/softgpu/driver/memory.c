@@ -111,6 +111,7 @@ void sg_device_give(struct sg_allocation *allocation)
 
 void sg_memory_end(struct sg_context *context)
 {
+	sg_kernel_heap_end(context);
 	for (size_t i = count; i-- > 0;) {
 		struct sg_allocation *allocation = table[i];
 		if (allocation->context != context)

@@ -81,5 +81,9 @@ bool sg_kernel_check(void *data, uint64_t address, size_t bytes, bool write);
 uint64_t sg_kernel_alloc(void *data, size_t bytes, size_t align);
 void sg_kernel_free(void *data, uint64_t address);
 void sg_kernel_wrote(void *data, uint64_t address, size_t bytes);
+uint64_t sg_kernel_heap_take(void *data, size_t bytes);
+bool sg_kernel_heap_give(void *data, uint64_t address);
+/* With the lock held: what kernels of the context left on their heap. */
+void sg_kernel_heap_end(const struct sg_context *context);
 
 #endif
