@@ -69,6 +69,25 @@ static void give(void *data, uint64_t address)
 	MUST(!"an address was given back that was not taken");
 }
 
+/* A heap of one block, which is always the same and may be taken and given back as often as a kernel likes. */
+static uint64_t heap_take(void *data, size_t bytes)
+{
+	(void)data;
+	return bytes <= 64 ? (uint64_t)(uintptr_t)(room.live + LIVE_BYTES - DATA_BYTES) : 0;
+}
+
+static bool heap_give(void *data, uint64_t address)
+{
+	(void)data;
+	return address == (uint64_t)(uintptr_t)(room.live + LIVE_BYTES - DATA_BYTES);
+}
+
+static bool conditional(void *data, uint64_t handle, uint32_t value)
+{
+	(void)data;
+	return (handle ^ value) & 1;
+}
+
 static void open_room(void)
 {
 	unsigned char *all = mmap(NULL, LIVE_BYTES + 2 * (size_t)GUARD_BYTES, PROT_NONE,
@@ -103,7 +122,12 @@ static void run(const struct ptx_function *function)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-	struct ptx_memory memory = {.check = check, .alloc = take, .free = give};
+	struct ptx_memory memory = {.check = check,
+	                            .alloc = take,
+	                            .free = give,
+	                            .heap_take = heap_take,
+	                            .heap_give = heap_give,
+	                            .conditional = conditional};
 	char *copy = malloc(bytes ? bytes : 1), log[96];
 	struct ptx_module *module = NULL;
 

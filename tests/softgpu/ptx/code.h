@@ -92,8 +92,9 @@ struct warp;
 struct insn;
 
 enum step {
-	STEP_NEXT, /* go on at warp->pc */
-	STEP_TURN, /* the lanes' own program counters were written: choose again which lanes run */
+	STEP_NEXT,  /* go on at warp->pc */
+	STEP_TURN,  /* the lanes' own program counters were written: choose again which lanes run */
+	STEP_YIELD, /* the same, and other warps shall run first: these lanes wait for them */
 	STEP_FAULT,
 };
 
@@ -198,5 +199,6 @@ void ptx_arena_free(struct arena *arena);
 #define PARAM_LIMIT 32764u
 #define REGISTER_LIMIT (1u << 20)
 #define CALL_DEPTH_LIMIT 256u
+#define CLUSTER_BARRIER 16u /* behind those with numbers */
 
 #endif

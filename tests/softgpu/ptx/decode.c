@@ -274,7 +274,7 @@ bool ptx_address(struct statement *statement, unsigned index, struct insn *insn)
 static bool is_known(struct slice opcode)
 {
 	static const char names[] =
-		" alloca clusterlaunchcontrol getctarank istypep mapa mbarrier movmatrix multimem "
+		" alloca clusterlaunchcontrol istypep movmatrix multimem "
 		"setmaxnreg stackrestore stacksave stmatrix suld suq sured sust tcgen05 tensormap tex tld4 "
 		"txq vabsdiff vadd vavrg2 vavrg4 vmad vmax vmin vset vshl vshr vsub wgmma wmma ";
 	char word[40];
@@ -284,8 +284,8 @@ static bool is_known(struct slice opcode)
 
 bool ptx_decode(struct loader *loader, struct statement *statement)
 {
-	const struct rule *const sets[] = {ptx_rules_arithmetic, ptx_rules_bits, ptx_rules_memory, ptx_rules_control,
-	                                   ptx_rules_matrix};
+	const struct rule *const sets[] = {ptx_rules_arithmetic, ptx_rules_bits,   ptx_rules_memory,
+	                                   ptx_rules_control,    ptx_rules_matrix, ptx_rules_async};
 
 	for (size_t set = 0; set < sizeof(sets) / sizeof(sets[0]); set++)
 		for (const struct rule *rule = sets[set]; rule->name; rule++)

@@ -156,6 +156,28 @@ static bool decode_nanosleep(struct statement *statement, int unused)
 	       ptx_put(statement, insn);
 }
 
+/*
+ * barrier.cluster.arrive and .wait, of a cluster of one block: the block's barrier that has no number. The waits meet there; what arrives has
+ * nothing to do, since it comes to wait, or exits, before the phase's end can matter.
+ */
+static bool decode_cluster_barrier(struct statement *statement)
+{
+	struct insn insn = INSN_INIT;
+	bool arrive = ptx_modifier(statement, "arrive"), wait = ptx_modifier(statement, "wait");
+
+	ptx_modifier(statement, "release");
+	ptx_modifier(statement, "relaxed");
+	ptx_modifier(statement, "acquire");
+	ptx_modifier(statement, "aligned");
+	if (arrive == wait)
+		return ptx_unsupported(statement, NULL);
+	insn.run = ptx_step_control(arrive ? CONTROL_NOTHING : CONTROL_BARRIER);
+	insn.b = NO_OPERAND;
+	insn.flags = FLAG_HIGH;
+	return ptx_operand_count(statement, 0, 0) && ptx_constant(statement->loader, 0, &insn.a) &&
+	       ptx_put(statement, insn);
+}
+
 /* bar.warp.sync is a warp's; all others are the block's. */
 static bool decode_barrier(struct statement *statement, int unused)
 {
@@ -170,6 +192,8 @@ static bool decode_barrier(struct statement *statement, int unused)
 		return ptx_operand_count(statement, 1, 1) && ptx_source(statement, 0, TY_B32, &insn.m) &&
 		       ptx_put(statement, insn);
 	}
+	if (ptx_modifier(statement, "cluster"))
+		return decode_cluster_barrier(statement);
 	ptx_modifier(statement, "cta");
 	ptx_modifier(statement, "aligned");
 	arrive = ptx_modifier(statement, "arrive");

@@ -7,7 +7,7 @@
 
 #include "tests/softgpu/ptx/code.h"
 
-#define BARRIERS 16u
+#define BARRIERS (CLUSTER_BARRIER + 1u)
 
 /*
  * An activation of a function by some lanes of a warp. Lanes that call from the same frame and instruction share one,

@@ -302,13 +302,16 @@ static enum run run_warp(struct warp *warp)
 		if (!choose(warp, &stop, &alone))
 			return ran ? RUN_ON : RUN_WAITS;
 		ran = true;
-		if (run_group(warp, stop, alone ? WARP_TURN : GROUP_TURN) == STEP_FAULT)
+		enum step step = run_group(warp, stop, alone ? WARP_TURN : GROUP_TURN);
+		if (step == STEP_FAULT)
 			return RUN_FAULT;
 		if (block->instructions > block->limit) {
 			ptx_fault(warp, &warp->frame->function->code[0], (unsigned)__builtin_ctz(warp->group),
 			          PTX_FAULT_LIMIT, 0, "more than %llu instructions", (unsigned long long)block->limit);
 			return RUN_FAULT;
 		}
+		if (step == STEP_YIELD)
+			return RUN_ON;
 	}
 	return ran ? RUN_ON : RUN_WAITS;
 }

@@ -207,6 +207,29 @@ struct mma_operands {
 };
 step_fn ptx_step_matrix(enum matrix_op op);
 
+/* Address a + imm in space; see step_async.c for the rest. */
+enum mbarrier_op {
+	MBARRIER_INIT,
+	MBARRIER_INVALIDATE,
+	MBARRIER_EXPECT,
+	MBARRIER_COMPLETE,
+	MBARRIER_ARRIVE,
+	MBARRIER_TEST_WAIT,
+	MBARRIER_TRY_WAIT,
+};
+step_fn ptx_step_mbarrier(void);
+/* d <- a, a state */
+step_fn ptx_step_mbarrier_pending(void);
+/* insn->extra of a bulk copy, to a + imm in space, of c bytes. */
+struct bulk_copy {
+	uint32_t from, barrier; /* operands; NO_OPERAND: no barrier counts it */
+	uint64_t from_offset, barrier_offset;
+	bool from_shared;
+};
+step_fn ptx_step_bulk_copy(void);
+/* d <- a, of the block with rank b */
+step_fn ptx_step_map(void);
+
 enum control_op {
 	CONTROL_BRANCH, /* target */
 	CONTROL_TABLE,  /* a; extra: targets, imm: how many */
@@ -217,7 +240,7 @@ enum control_op {
 	CONTROL_NOTHING,
 	CONTROL_SLEEP, /* a: nanoseconds */
 	CONTROL_FENCE,
-	CONTROL_BARRIER, /* a: id, b: count or NO_OPERAND */
+	CONTROL_BARRIER, /* a: id, b: count or NO_OPERAND; FLAG_HIGH: the cluster's */
 	CONTROL_ARRIVE,
 	CONTROL_BARRIER_RED, /* c: predicate, d; op: enum atom_op */
 	CONTROL_COUNT,
