@@ -18,6 +18,7 @@ enum ptx_status {
 	PTX_OK = 0,
 	PTX_INVALID, /* malformed text: CUDA_ERROR_INVALID_PTX */
 	PTX_UNSUPPORTED, /* an instruction or directive this interpreter does not know: CUDA_ERROR_NOT_SUPPORTED; names it and its line */
+	PTX_UNSUPPORTED_VERSION, /* of the language: CUDA_ERROR_UNSUPPORTED_PTX_VERSION */
 	PTX_OUT_OF_MEMORY,
 	PTX_FAULT_ADDRESS, /* access outside live memory, or a store through a read-only mapping: CUDA_ERROR_ILLEGAL_ADDRESS */
 	PTX_FAULT_ALIGN,   /* CUDA_ERROR_MISALIGNED_ADDRESS */

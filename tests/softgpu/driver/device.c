@@ -245,7 +245,9 @@ CUresult sg_cuDeviceComputeCapability(int *major, int *minor, CUdevice dev)
 
 CUresult sg_cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
 {
-	if (pciBusId == NULL || len <= 0)
+	enum { BUS_ID_BYTES = sizeof("0000:00:00.0") };
+
+	if (pciBusId == NULL || len < BUS_ID_BYTES)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!sg_is_device(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
@@ -272,7 +274,8 @@ CUresult sg_cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
 
 CUresult sg_cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev)
 {
-	if (pi == NULL || type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
+	(void)type; /* of one that it does not know, the driver says that it is not there */
+	if (pi == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!sg_is_device(dev))
 		return CUDA_ERROR_INVALID_DEVICE;

@@ -1,4 +1,5 @@
 /* From an image to PTX text. */
+#include <elf.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,6 +51,14 @@ CUresult sg_image_text(const void *image, struct sg_text *ret_text)
 	if (magic == FATBIN_MAGIC)
 		return sg_fatbin_text(image, ret_text);
 	if (memcmp(image, "\177ELF", 4) == 0) {
+		/* Without a section it is no cubin at all. */
+		Elf64_Ehdr header;
+		memcpy(&header, image, sizeof(header.e_ident));
+		if (header.e_ident[EI_CLASS] == ELFCLASS64) {
+			memcpy(&header, image, sizeof(header));
+			if (header.e_machine != EM_CUDA)
+				return CUDA_ERROR_INVALID_IMAGE;
+		}
 		sg_say("a cubin is machine code, which is not run here: load PTX");
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	}
@@ -64,6 +73,8 @@ CUresult sg_status_of(enum ptx_status status)
 		return CUDA_SUCCESS;
 	case PTX_INVALID:
 		return CUDA_ERROR_INVALID_PTX;
+	case PTX_UNSUPPORTED_VERSION:
+		return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
 	case PTX_UNSUPPORTED:
 		return CUDA_ERROR_NOT_SUPPORTED;
 	case PTX_OUT_OF_MEMORY:

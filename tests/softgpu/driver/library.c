@@ -338,6 +338,16 @@ CUresult sg_cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary libr
 	return !known ? CUDA_ERROR_INVALID_HANDLE : name == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND;
 }
 
+/* No module has functions that the host can call, too. */
+CUresult sg_cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol)
+{
+	(void)symbol;
+	sg_lock();
+	bool known = library_of(library) != NULL;
+	sg_unlock();
+	return known || fptr == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
+}
+
 CUresult sg_cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 {
 	struct sg_function *function;

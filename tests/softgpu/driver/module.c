@@ -37,6 +37,8 @@ void sg_module_free(struct sg_module *module)
 	sg_unlock();
 	ptx_unload(&module->ptx);
 	sg_lock();
+	for (size_t i = 0; i < module->count; i++)
+		free(module->functions[i].remembered);
 	free(module->functions);
 	free(module);
 }
@@ -65,7 +67,7 @@ CUresult sg_module_create(struct sg_context *context, const char *text, size_t b
 	bool added = sg_add(module, SG_MODULE);
 	for (size_t i = 0; i < count && added; i++) {
 		struct ptx_function *ptx = ptx_function_at(module->ptx, i);
-		module->functions[i] = (struct sg_function){module, ptx, sg_default_dynamic_shared(ptx)};
+		module->functions[i] = (struct sg_function){module, ptx, sg_default_dynamic_shared(ptx), NULL};
 		added = sg_add(&module->functions[i], SG_FUNCTION);
 		module->count += added;
 	}

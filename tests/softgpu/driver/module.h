@@ -10,11 +10,18 @@
 struct sg_library;
 struct sg_module;
 
+/* What launches as in CUDA 2 are made of, see legacy_launch.c. */
+struct sg_remembered {
+	unsigned block[3], shared, bytes;
+	char parameters[4096] __attribute__((aligned(16)));
+};
+
 /* A CUfunction: an entry of a module. */
 struct sg_function {
 	struct sg_module *module;
 	struct ptx_function *ptx;
 	int max_dynamic_shared;
+	struct sg_remembered *remembered; /* NULL: nothing */
 };
 
 /* A CUmodule. */

@@ -12,7 +12,10 @@ static CUresult add(CUgraphNode *ret_node, CUgraph handle, const CUgraphNode *ne
 	struct sg_node *node;
 	struct sg_op op;
 
-	if (ret_node == NULL || params == NULL || (count > 0 && needs == NULL))
+	static const int none[sizeof(params->reserved0) / sizeof(int)];
+
+	if (ret_node == NULL || params == NULL || (count > 0 && needs == NULL) ||
+	    memcmp(params->reserved0, none, sizeof(none)) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult status = sg_node_plan(params, &op);
 	if (status != CUDA_SUCCESS)

@@ -78,6 +78,43 @@ static void launching(void)
 	leave(0);
 }
 
+/* Shape and parameters are the function's, until it is launched. */
+static void as_in_cuda_2(void)
+{
+	CUmodule module;
+	CUdeviceptr a;
+	unsigned back[64];
+
+	enter(0);
+	OK(cuModuleLoadData(&module, kernels_ptx));
+	CUfunction fill = get(module, "fill");
+	OK(cuMemAlloc(&a, sizeof(back)));
+	OK(cuMemsetD8(a, 0, sizeof(back)));
+	OK(cuFuncSetBlockShape(fill, 16, 1, 1));
+	OK(cuFuncSetSharedSize(fill, 0));
+	OK(cuParamSetSize(fill, 16));
+	OK(cuParamSetv(fill, 0, &a, 8));
+	OK(cuParamSeti(fill, 8, 42));
+	OK(cuParamSeti(fill, 12, 64));
+	OK(cuLaunch(fill));
+	OK(cuMemcpyDtoH(back, a, sizeof(back)));
+	CHECK(back[15] == 42 && back[16] == 0);
+	OK(cuParamSetf(fill, 8, 1.0f));
+	OK(cuLaunchGrid(fill, 3, 1));
+	OK(cuLaunchGridAsync(fill, 3, 1, NULL));
+	OK(cuMemcpyDtoH(back, a, sizeof(back)));
+	CHECK(back[47] == 0x3f800000 && back[48] == 0);
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuFuncSetBlockShape(fill, 0, 1, 1));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuFuncSetBlockShape(fill, 1024, 2, 1));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuParamSetv(fill, 4090, &a, 8));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuParamSetv(fill, -1, &a, 8));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuLaunchGrid(fill, 0, 1));
+	STATUS(CUDA_ERROR_INVALID_HANDLE, cuLaunch((CUfunction)module));
+	OK(cuModuleUnload(module));
+	STATUS(CUDA_ERROR_INVALID_HANDLE, cuLaunchGrid(fill, 1, 1));
+	leave(0);
+}
+
 static void globals(void)
 {
 	CUmodule module;
@@ -392,5 +429,5 @@ static void linking(void)
 	leave(0);
 }
 
-MAIN(T(limits_of_kernels), T(linking), T(launching), T(globals), T(functions), T(kernels), T(images), T(compressed),
-     T(faults), T(write_log))
+MAIN(T(limits_of_kernels), T(linking), T(launching), T(as_in_cuda_2), T(globals), T(functions), T(kernels), T(images),
+     T(compressed), T(faults), T(write_log))
