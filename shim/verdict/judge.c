@@ -97,12 +97,6 @@ static bool emit(struct report_event *event, struct range *range, enum report_ac
 	return true;
 }
 
-/* How many bytes of a box lie in [start, end), its first and last byte there: known for one row, 0 (unknown) for pitched boxes. */
-static uint64_t bytes_inside(const struct extent *extent, uint64_t start, uint64_t end)
-{
-	return extent->rows == 1 && extent->slices == 1 ? end - start : 0;
-}
-
 /* Adds what one write does to one range; several writes of a batch to the same range make one hit. */
 static void add_hit(struct judgement *judgement, struct range *range, const struct call_write *write)
 {
@@ -112,7 +106,7 @@ static void add_hit(struct judgement *judgement, struct range *range, const stru
 		range_put(range);
 		return;
 	}
-	uint64_t bytes = bytes_inside(&write->extent, start, end);
+	uint64_t bytes = extent_bytes(&write->extent, start, end);
 	for (size_t i = 0; i < judgement->hit_count; i++) {
 		struct hit *hit = &judgement->hits[i];
 		if (hit->range != range)
