@@ -29,6 +29,23 @@ enum ptx_status {
 	PTX_BAD_LAUNCH,    /* shape beyond limits: CUDA_ERROR_INVALID_VALUE */
 };
 
+enum ptx_wrap { PTX_WRAP_REPEAT, PTX_WRAP_CLAMP, PTX_WRAP_MIRROR, PTX_WRAP_BORDER };
+enum ptx_channel { PTX_CHANNEL_UNSIGNED, PTX_CHANNEL_SIGNED, PTX_CHANNEL_FLOAT };
+
+/* What a handle of a texture or surface stands for. */
+struct ptx_texture {
+	bool is_surface, is_line; /* a line of plain memory: beyond it all is zero */
+	bool normalized;          /* coordinates from 0 to 1 */
+	bool as_float;            /* whole numbers of up to 16 bits as fractions of the largest */
+	uint8_t dimensions, channels, channel_bytes;
+	enum ptx_channel kind;
+	enum ptx_wrap wrap[3];
+	uint32_t size[3]; /* texels */
+	uint64_t address;
+	size_t pitch, slice; /* bytes from a row, and from a layer, to the next */
+	float border[4];
+};
+
 /* The memory a launch may touch. */
 struct ptx_memory {
 	/* May [address, address + bytes) be read (or written)? Called for every global access; must be fast and thread-safe. */
@@ -44,6 +61,8 @@ struct ptx_memory {
 	bool (*heap_give)(void *data, uint64_t address);
 	/* cudaGraphSetConditional() of kernels: false for no such handle. NULL: there are none. */
 	bool (*conditional)(void *data, uint64_t handle, uint32_t value);
+	/* A texture or surface by its handle; false for no such handle. NULL: there are none. */
+	bool (*texture)(void *data, uint64_t handle, struct ptx_texture *ret_texture);
 };
 
 struct ptx_fault {

@@ -88,6 +88,26 @@ static bool conditional(void *data, uint64_t handle, uint32_t value)
 	return (handle ^ value) & 1;
 }
 
+/* Every handle is a texture or a surface of some shape: eight bytes to a texel, all of them live. */
+static bool texture(void *data, uint64_t handle, struct ptx_texture *ret_texture)
+{
+	(void)data;
+	*ret_texture = (struct ptx_texture){.is_surface = handle & 1,
+	                                    .is_line = !(handle & 1) && (handle & 2),
+	                                    .normalized = handle >> 2 & 1,
+	                                    .as_float = handle >> 3 & 1,
+	                                    .dimensions = (uint8_t)(handle >> 4 & 3 ? handle >> 4 & 3 : 1),
+	                                    .channels = 4,
+	                                    .channel_bytes = 2,
+	                                    .kind = handle >> 6 & 1 ? PTX_CHANNEL_FLOAT : PTX_CHANNEL_SIGNED,
+	                                    .wrap = {handle >> 7 & 3, handle >> 9 & 3, handle >> 11 & 3},
+	                                    .size = {4, 4, 2},
+	                                    .address = (uint64_t)(uintptr_t)(room.live + LIVE_BYTES - DATA_BYTES),
+	                                    .pitch = 32,
+	                                    .slice = 128};
+	return handle != 0;
+}
+
 static void open_room(void)
 {
 	unsigned char *all = mmap(NULL, LIVE_BYTES + 2 * (size_t)GUARD_BYTES, PROT_NONE,
@@ -127,7 +147,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	                            .free = give,
 	                            .heap_take = heap_take,
 	                            .heap_give = heap_give,
-	                            .conditional = conditional};
+	                            .conditional = conditional,
+	                            .texture = texture};
 	char *copy = malloc(bytes ? bytes : 1), log[96];
 	struct ptx_module *module = NULL;
 

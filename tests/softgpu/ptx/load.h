@@ -144,7 +144,7 @@ struct operand {
 	uint64_t offset;       /* of addresses and variables */
 	struct slice name;
 	enum special special;
-	enum operand_kind item_kinds[8]; /* of a vector: registers, constants, sinks */
+	enum operand_kind item_kinds[8]; /* of a vector, also behind an address: registers, constants, sinks */
 	uint32_t items[8];
 	enum ptx_type item_types[8];
 	struct constant item_constants[8];
@@ -213,6 +213,6 @@ struct rule {
 	int op;
 };
 extern const struct rule ptx_rules_arithmetic[], ptx_rules_bits[], ptx_rules_memory[], ptx_rules_control[],
-	ptx_rules_matrix[], ptx_rules_async[];
+	ptx_rules_matrix[], ptx_rules_async[], ptx_rules_texture[];
 
 #endif

@@ -125,6 +125,21 @@ static bool read_offset(struct loader *loader, struct operand *operand)
 	return !text_is(text, '-') || ptx_integer(loader, &operand->offset);
 }
 
+static bool read_vector(struct loader *loader, struct operand *operand);
+
+/* Behind an object stand coordinates; the operand stays an address. */
+static bool read_coordinates(struct loader *loader, struct operand *operand)
+{
+	struct ptx_text *text = text_of(loader);
+
+	if (!ptx_text_take(text, ','))
+		return true;
+	if (!ptx_text_need(text, '{') || !read_vector(loader, operand))
+		return false;
+	operand->kind = OPERAND_ADDRESS;
+	return true;
+}
+
 static bool read_address(struct loader *loader, struct operand *operand)
 {
 	struct ptx_text *text = text_of(loader);
@@ -143,7 +158,7 @@ static bool read_address(struct loader *loader, struct operand *operand)
 	operand->type = base.type;
 	operand->symbol = base.symbol;
 	operand->name = base.name;
-	return read_offset(loader, operand) && ptx_text_need(text, ']');
+	return read_offset(loader, operand) && read_coordinates(loader, operand) && ptx_text_need(text, ']');
 }
 
 static bool read_vector(struct loader *loader, struct operand *operand)

@@ -230,6 +230,16 @@ step_fn ptx_step_bulk_copy(void);
 /* d <- a, of the block with rank b */
 step_fn ptx_step_map(void);
 
+enum texture_op { TEXTURE_SAMPLE, TEXTURE_LOAD, TEXTURE_STORE, TEXTURE_SIZE };
+enum edge { EDGE_TRAP, EDGE_CLAMP, EDGE_ZERO };
+/* insn->extra of these, with the object's handle in a; of SIZE: op says which, d. */
+struct texel {
+	uint32_t place[3], value[4]; /* operands */
+	uint8_t dimensions, count, bytes, edge;
+	bool by_float, to_float;
+};
+step_fn ptx_step_texture(enum texture_op op);
+
 enum control_op {
 	CONTROL_BRANCH, /* target */
 	CONTROL_TABLE,  /* a; extra: targets, imm: how many */
