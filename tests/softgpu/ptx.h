@@ -74,6 +74,7 @@ struct ptx_fault {
 
 struct ptx_launch {
 	uint32_t grid[3], block[3];
+	uint32_t cluster[3];   /* blocks, which run together; 0: as the kernel says */
 	uint32_t shared_bytes; /* dynamic shared memory */
 	const void *params;    /* one block, laid out as ptx_function_param says */
 	size_t params_bytes;
@@ -97,6 +98,8 @@ size_t ptx_function_params_bytes(const struct ptx_function *function);
 size_t ptx_function_static_shared(const struct ptx_function *function);
 /* The largest block that .maxntid and .reqntid allow; 1024 where they say nothing. */
 unsigned ptx_function_max_threads(const struct ptx_function *function);
+/* What .reqnctapercluster says; false where it says nothing. */
+bool ptx_function_cluster(const struct ptx_function *function, uint32_t ret_size[3]);
 /* A .global or .const variable; false when there is none. */
 bool ptx_global(const struct ptx_module *module, const char *name, uint64_t *ret_address, size_t *ret_bytes);
 

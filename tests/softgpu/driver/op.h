@@ -54,6 +54,7 @@ struct sg_launch {
 	struct sg_function *function;
 	CUfunction asked; /* what the application passed, which may be a CUkernel */
 	unsigned grid[3], block[3], shared;
+	unsigned cluster[3]; /* 0: as the kernel says */
 	bool cooperative;
 	void *params; /* owned: one block as ptx_function_param lays it out */
 	size_t params_bytes;

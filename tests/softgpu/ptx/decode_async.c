@@ -1,4 +1,4 @@
-/* Asynchronous barriers in shared memory, and the bulk copies that they count. A cluster is one block here, so shared::cluster is the block's own. */
+/* Asynchronous barriers in shared memory, the bulk copies that they count, and addresses of a cluster's blocks. */
 #include "tests/softgpu/ptx/load.h"
 
 /* Ordering and scope change nothing: a block runs on one host thread. */
@@ -163,32 +163,26 @@ bool ptx_decode_bulk(struct statement *statement)
 	return decode_bulk_copy(statement, policy);
 }
 
-/* mapa d, address, rank: of a cluster of one block the address itself; and the rank of any address is 0. */
-static bool decode_cluster(struct statement *statement, int rank)
+/* mapa d, address, rank; getctarank d, address. */
+static bool decode_cluster(struct statement *statement, int op)
 {
 	struct insn insn = INSN_INIT;
-	bool shared = ptx_modifier(statement, "shared::cluster");
+	bool shared = ptx_modifier(statement, "shared::cluster"), map = op == CLUSTER_MAP;
 	enum ptx_type type = ptx_modifier_type(statement);
 
+	/* The type is the address's; a rank has 32 bits always. */
 	if (type != TY_U32 && type != TY_U64)
 		return ptx_unsupported(statement, NULL);
-	if (rank) {
-		insn.run = ptx_step_bit(BIT_MOV, TY_B32);
-		return ptx_operand_count(statement, 2, 2) && ptx_destination(statement, 0, TY_U32, &insn.d) &&
-		       ptx_source(statement, 1, type, &insn.a) && ptx_constant(statement->loader, 0, &insn.a) &&
-		       ptx_put(statement, insn);
-	}
-	insn.type = type;
 	insn.space = shared ? SPACE_SHARED : SPACE_GENERIC;
-	insn.run = ptx_step_map();
-	return ptx_operand_count(statement, 3, 3) && ptx_destination(statement, 0, type, &insn.d) &&
-	       ptx_source(statement, 1, type, &insn.a) && ptx_source(statement, 2, TY_U32, &insn.b) &&
-	       ptx_put(statement, insn);
+	insn.run = ptx_step_cluster(op);
+	return ptx_operand_count(statement, map ? 3 : 2, map ? 3 : 2) &&
+	       ptx_destination(statement, 0, map ? type : TY_U32, &insn.d) && ptx_source(statement, 1, type, &insn.a) &&
+	       (!map || ptx_source(statement, 2, TY_U32, &insn.b)) && ptx_put(statement, insn);
 }
 
 const struct rule ptx_rules_async[] = {
 	{"mbarrier", decode_mbarrier, 0},
-	{"mapa", decode_cluster, false},
-	{"getctarank", decode_cluster, true},
+	{"mapa", decode_cluster, CLUSTER_MAP},
+	{"getctarank", decode_cluster, CLUSTER_RANK},
 	{0},
 };

@@ -156,10 +156,6 @@ static bool decode_nanosleep(struct statement *statement, int unused)
 	       ptx_put(statement, insn);
 }
 
-/*
- * barrier.cluster.arrive and .wait, of a cluster of one block: the block's barrier that has no number. The waits meet there; what arrives has
- * nothing to do, since it comes to wait, or exits, before the phase's end can matter.
- */
 static bool decode_cluster_barrier(struct statement *statement)
 {
 	struct insn insn = INSN_INIT;
@@ -169,13 +165,8 @@ static bool decode_cluster_barrier(struct statement *statement)
 	ptx_modifier(statement, "relaxed");
 	ptx_modifier(statement, "acquire");
 	ptx_modifier(statement, "aligned");
-	if (arrive == wait)
-		return ptx_unsupported(statement, NULL);
-	insn.run = ptx_step_control(arrive ? CONTROL_NOTHING : CONTROL_BARRIER);
-	insn.b = NO_OPERAND;
-	insn.flags = FLAG_HIGH;
-	return ptx_operand_count(statement, 0, 0) && ptx_constant(statement->loader, 0, &insn.a) &&
-	       ptx_put(statement, insn);
+	insn.run = arrive == wait ? NULL : ptx_step_cluster(arrive ? CLUSTER_ARRIVE : CLUSTER_WAIT);
+	return ptx_operand_count(statement, 0, 0) && ptx_put(statement, insn);
 }
 
 /* bar.warp.sync is a warp's; all others are the block's. */

@@ -273,6 +273,12 @@ size_t ptx_function_static_shared(const struct ptx_function *function)
 	return (used + align - 1) & ~(align - 1);
 }
 
+bool ptx_function_cluster(const struct ptx_function *function, uint32_t ret_size[3])
+{
+	memcpy(ret_size, function->cluster, sizeof(function->cluster));
+	return function->cluster[0] != 0;
+}
+
 unsigned ptx_function_max_threads(const struct ptx_function *function)
 {
 	if (function->required[0])

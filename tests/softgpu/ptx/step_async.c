@@ -4,7 +4,7 @@
  *
  *     | 1 | parity | bytes + 2^21 (22 bits) | pending (20) | expected (20) |
  *
- * A block runs on one host thread, so nothing here needs to be atomic. Copies are made at once, and so complete before anyone can wait.
+ * The blocks of a cluster run on one host thread, so nothing here needs to be atomic. Copies are made at once, and so complete before anyone can wait.
  */
 #include "tests/softgpu/ptx/machine.h"
 #include "tests/softgpu/ptx/reach.h"
@@ -151,12 +151,6 @@ STEP(pending)
 	return STEP_NEXT;
 }
 
-/* Bytes of the block's shared memory, or NULL. */
-static uint8_t *shared_bytes(const struct block *block, uint64_t address, size_t bytes)
-{
-	return address <= block->shared_bytes && bytes <= block->shared_bytes - address ? block->shared + address : NULL;
-}
-
 static const char *bulk_lane(struct warp *warp, const struct insn *insn, unsigned lane, uint64_t *ret_address)
 {
 	const struct bulk_copy *copy = insn->extra;
@@ -169,14 +163,14 @@ static const char *bulk_lane(struct warp *warp, const struct insn *insn, unsigne
 	if ((to | from | bytes) % 16)
 		return "";
 	*ret_address = from;
-	const uint8_t *source = copy->from_shared ? shared_bytes(block, from, bytes)
+	const uint8_t *source = copy->from_shared ? ptx_shared_of(block, from, bytes)
 	                        : !bytes || memory->check(memory->data, from, bytes, false)
 	                                ? (const uint8_t *)(uintptr_t)from
 	                                : NULL;
 	if (!source)
 		return "live memory";
 	*ret_address = to;
-	uint8_t *target = insn->space == SPACE_SHARED                              ? shared_bytes(block, to, bytes)
+	uint8_t *target = insn->space == SPACE_SHARED                              ? ptx_shared_of(block, to, bytes)
 	                  : !bytes || memory->check(memory->data, to, bytes, true) ? (uint8_t *)(uintptr_t)to
 	                                                                           : NULL;
 	if (!target)
@@ -206,7 +200,7 @@ STEP(bulk)
 			                 (unsigned long long)address, where);
 		if (copy->barrier == NO_OPERAND)
 			continue;
-		uint64_t *object = (uint64_t *)(uintptr_t)shared_bytes(
+		uint64_t *object = (uint64_t *)(uintptr_t)ptx_shared_of(
 			warp->block, slot(warp, copy->barrier)[lane] + copy->barrier_offset, sizeof(*object));
 		struct mbarrier barrier;
 		if (!object || (uintptr_t)object % sizeof(*object) || !unpack(*object, &barrier))
@@ -216,22 +210,6 @@ STEP(bulk)
 			return wrong(warp, insn, lane, why);
 		complete(&barrier);
 		*object = pack(&barrier);
-	}
-	return STEP_NEXT;
-}
-
-STEP(map)
-{
-	uint64_t *d = slot(warp, insn->d);
-	const uint64_t *a = slot(warp, insn->a), *b = slot(warp, insn->b);
-
-	for (uint32_t rest = mask; rest; rest &= rest - 1) {
-		unsigned lane = (unsigned)__builtin_ctz(rest);
-
-		if (b[lane] != 0)
-			return ptx_fault(warp, insn, lane, PTX_FAULT_ADDRESS, a[lane], "block %u of a cluster of one",
-			                 (unsigned)b[lane]);
-		d[lane] = a[lane];
 	}
 	return STEP_NEXT;
 }
@@ -249,9 +227,4 @@ step_fn ptx_step_mbarrier_pending(void)
 step_fn ptx_step_bulk_copy(void)
 {
 	return bulk;
-}
-
-step_fn ptx_step_map(void)
-{
-	return map;
 }

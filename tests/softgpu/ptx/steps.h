@@ -227,8 +227,13 @@ struct bulk_copy {
 	bool from_shared;
 };
 step_fn ptx_step_bulk_copy(void);
-/* d <- a, of the block with rank b */
-step_fn ptx_step_map(void);
+enum cluster_op {
+	CLUSTER_ARRIVE,
+	CLUSTER_WAIT,
+	CLUSTER_MAP,  /* d <- a, b; space: SHARED, or GENERIC */
+	CLUSTER_RANK, /* d <- a */
+};
+step_fn ptx_step_cluster(enum cluster_op op);
 
 enum texture_op { TEXTURE_SAMPLE, TEXTURE_LOAD, TEXTURE_STORE, TEXTURE_SIZE };
 enum edge { EDGE_TRAP, EDGE_CLAMP, EDGE_ZERO };
@@ -250,7 +255,7 @@ enum control_op {
 	CONTROL_NOTHING,
 	CONTROL_SLEEP, /* a: nanoseconds */
 	CONTROL_FENCE,
-	CONTROL_BARRIER, /* a: id, b: count or NO_OPERAND; FLAG_HIGH: the cluster's */
+	CONTROL_BARRIER, /* a: id, b: count or NO_OPERAND */
 	CONTROL_ARRIVE,
 	CONTROL_BARRIER_RED, /* c: predicate, d; op: enum atom_op */
 	CONTROL_COUNT,

@@ -1,4 +1,4 @@
-/* Barriers in shared memory and bulk copies: nvcc's kernels against results worked out here, and what goes wrong with them. */
+/* Barriers in shared memory, bulk copies and clusters: nvcc's kernels against results worked out here, and what goes wrong with them. */
 #include "tests/softgpu/tests/check.h"
 
 #define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
@@ -18,13 +18,18 @@ static void launch(const char *name, unsigned blocks, unsigned threads, void **p
 	OK(cuCtxSynchronize());
 }
 
-static void begin(void)
+static void begin_with(const char *variable)
 {
-	const char *path = getenv("SOFTGPU_ASYNC_PTX");
+	const char *path = getenv(variable);
 
 	enter(0);
 	CHECK(path != NULL);
 	OK(cuModuleLoad(&module, path != NULL ? path : "none"));
+}
+
+static void begin(void)
+{
+	begin_with("SOFTGPU_ASYNC_PTX");
 }
 
 static CUdeviceptr upload(const void *host, size_t bytes)
@@ -198,6 +203,130 @@ static void ending_badly(void)
 	     64);
 }
 
+static CUresult launch_cluster(const char *name, const unsigned grid[2], const unsigned size[2], unsigned threads,
+                               unsigned shared, void **parameters)
+{
+	CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
+	CUlaunchConfig config = {grid[0], grid[1], 1, threads, 1, 1, shared, NULL, &attribute, size != NULL};
+	CUfunction function = NULL;
+
+	if (size != NULL) {
+		attribute.value.clusterDim.x = size[0];
+		attribute.value.clusterDim.y = size[1];
+		attribute.value.clusterDim.z = 1;
+	}
+	OK(cuModuleGetFunction(&function, module, name));
+	CUresult status = cuLaunchKernelEx(&config, function, parameters, NULL);
+	return status != CUDA_SUCCESS ? status : cuCtxSynchronize();
+}
+
+/* Bins spread over the blocks of a cluster, for clusters of one to eight blocks, and clusters that run in parallel. */
+static void spread_bins(void)
+{
+	unsigned back[16 * 32];
+	int n = 250;
+
+	begin_with("SOFTGPU_CLUSTER_PTX");
+	fill();
+	CUdeviceptr in = upload(numbers, sizeof(numbers)), out = upload(NULL, sizeof(back));
+	for (unsigned size = 1; size <= 8; size *= 2) {
+		unsigned want[16 * 32] = {0}, shape[] = {size, 1}, grid[] = {16, 1}, all = 32 * size;
+		void *parameters[] = {&in, &out, &n};
+		OK(launch_cluster("spread", grid, shape, 48, 128, parameters));
+		OK(cuMemcpyDtoH(back, out, sizeof(back)));
+		for (unsigned cluster = 0; cluster < 16 / size; cluster++)
+			for (int i = 0; i < n; i++)
+				want[cluster * all + numbers[cluster * (unsigned)n + (unsigned)i] % all]++;
+		CHECK(memcmp(want, back, sizeof(want)) == 0);
+	}
+	leave(0);
+}
+
+/* Mail to the next block of the cluster, whose shape the kernel says. */
+static void ring(void)
+{
+	unsigned back[4][6][4], grid[] = {6, 4}, right[] = {2, 2}, wrong[] = {4, 1}, odd[] = {5, 4};
+	CUfunction function;
+
+	begin_with("SOFTGPU_CLUSTER_PTX");
+	CUdeviceptr out = upload(NULL, sizeof(back));
+	void *parameters[] = {&out};
+	for (int explicitly = 0; explicitly < 2; explicitly++) {
+		OK(cuMemsetD8(out, 0, sizeof(back)));
+		OK(launch_cluster("ring", grid, explicitly ? right : NULL, 32, 0, parameters));
+		OK(cuMemcpyDtoH(back, out, sizeof(back)));
+		for (unsigned y = 0; y < 4; y++)
+			for (unsigned x = 0; x < 6; x++) {
+				unsigned rank = y % 2 * 2 + x % 2, from = (rank + 3) % 4;
+				unsigned fx = x / 2 * 2 + from % 2, fy = y / 2 * 2 + from / 2;
+				CHECK(back[y][x][0] == 100 * fy + 10 * fx + from + 1000 && back[y][x][1] == 1);
+				CHECK(back[y][x][2] == x % 2 + 10 * (y % 2) && back[y][x][3] == 22);
+			}
+	}
+	STATUS(CUDA_ERROR_INVALID_CLUSTER_SIZE, launch_cluster("ring", grid, wrong, 32, 0, parameters));
+	STATUS(CUDA_ERROR_INVALID_CLUSTER_SIZE, launch_cluster("ring", odd, NULL, 32, 0, parameters));
+	/* A captured launch keeps its shape. */
+	CUstream stream;
+	CUgraph graph;
+	CUgraphExec exec;
+	CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {4, 1, 1}};
+	int n = 250;
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	CUlaunchConfig config = {4, 1, 1, 32, 1, 1, 128, stream, &attribute, 1};
+	CUdeviceptr in = upload(numbers, sizeof(numbers)), bins = upload(NULL, 4 * 32 * 4);
+	void *more[] = {&in, &bins, &n};
+	OK(cuModuleGetFunction(&function, module, "spread"));
+	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+	OK(cuLaunchKernelEx(&config, function, more, NULL));
+	OK(cuStreamEndCapture(stream, &graph));
+	OK(cuGraphInstantiate(&exec, graph, 0));
+	OK(cuGraphLaunch(exec, stream));
+	OK(cuStreamSynchronize(stream));
+	unsigned counts[128], sum = 0;
+	OK(cuMemcpyDtoH(counts, bins, sizeof(counts)));
+	for (int i = 0; i < 128; i++)
+		sum += counts[i];
+	CHECK(sum == 250);
+	leave(0);
+}
+
+static CUresult cluster_of_two(const char *text)
+{
+	static const unsigned two[] = {2, 1};
+
+	enter(0);
+	CUdeviceptr data = upload(NULL, 256);
+	void *parameters[] = {&data};
+	OK(cuModuleLoadData(&module, text));
+	CUresult status = launch_cluster("k", two, two, 32, 0, parameters);
+	leave(0);
+	return status;
+}
+
+static void bad_clusters(void)
+{
+	/* A block that does not exist, beyond another block's memory, a barrier that one block never reaches, and one that left. */
+	STATUS(CUDA_SUCCESS,
+	       cluster_of_two(KERNEL(
+		       "mov.u32 %r1, tile;\nmapa.shared::cluster.u32 %r2, %r1, 1;\nst.shared::cluster.u32 [%r2], %r1;\n"
+		       "barrier.cluster.arrive;\nbarrier.cluster.wait;")));
+	STATUS(CUDA_ERROR_ILLEGAL_ADDRESS,
+	       cluster_of_two(KERNEL("mov.u32 %r1, tile;\nmapa.shared::cluster.u32 %r2, %r1, 2;")));
+	STATUS(CUDA_ERROR_ILLEGAL_ADDRESS,
+	       cluster_of_two(KERNEL("mov.u32 %r1, tile;\nmapa.shared::cluster.u32 %r2, %r1, 1;\n"
+	                             "st.shared::cluster.u32 [%r2+4096], %r1;")));
+	STATUS(CUDA_ERROR_ILLEGAL_ADDRESS,
+	       cluster_of_two(KERNEL("mov.u32 %r1, 0x7f000000;\nld.shared::cluster.u32 %r2, [%r1];")));
+	STATUS(CUDA_ERROR_LAUNCH_FAILED,
+	       cluster_of_two(KERNEL("mov.u32 %r1, %cluster_ctarank;\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra other;\n"
+	                             "barrier.cluster.arrive;\nbarrier.cluster.wait;\nret;\nother: bar.sync 1, 64;")));
+	STATUS(CUDA_SUCCESS, cluster_of_two(KERNEL("mov.u32 %r1, %cluster_ctarank;\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 ret;\n"
+	                                           "barrier.cluster.arrive;\nbarrier.cluster.wait;")));
+	STATUS(CUDA_ERROR_LAUNCH_TIMEOUT,
+	       cluster_of_two(KERNEL("mov.u32 %r1, %cluster_ctarank;\nsetp.eq.u32 %p1, %r1, 0;\nagain: @%p1 bra again;\n"
+	                             "barrier.cluster.arrive;\nbarrier.cluster.wait;")));
+}
+
 /* A bulk copy through a read-only mapping faults like a store, and changes nothing. */
 static void read_only(void)
 {
@@ -220,4 +349,5 @@ static void read_only(void)
 	leave(0);
 }
 
-MAIN(T(bulk_tiles), T(two_stages), T(dropping_and_alone), T(ending_well), T(ending_badly), T(read_only))
+MAIN(T(bulk_tiles), T(two_stages), T(dropping_and_alone), T(ending_well), T(ending_badly), T(spread_bins), T(ring),
+     T(bad_clusters), T(read_only))
