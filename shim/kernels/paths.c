@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "shim/kernels/program.h"
+#include "shim/kernels/ptx_code.h"
 #include "shim/kernels/taint.h"
 
 void kernel_paths_free(struct kernel_paths *paths)
@@ -31,6 +32,14 @@ const char *paths_reason_text(enum paths_reason reason)
 		[PATHS_LIMIT] = "is too large to follow",
 	};
 	return (unsigned)reason < sizeof texts / sizeof texts[0] ? texts[reason] : "?";
+}
+
+const char *paths_kind_named(const char *name)
+{
+	for (size_t i = 0; i < sass_row_count; i++)
+		if (!strcmp(sass_rows[i].name, name))
+			return sass_rows[i].name;
+	return strcmp(name, TAINT_KIND_DISCARD) ? ptxa_kind_named(name) : TAINT_KIND_DISCARD;
 }
 
 int paths_of_cubin(const void *image, size_t bytes, const char *kernel, struct kernel_paths *ret_paths)

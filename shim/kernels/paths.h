@@ -55,6 +55,9 @@ void kernel_paths_free(struct kernel_paths *paths);
 /* Static text for messages. */
 const char *paths_reason_text(enum paths_reason reason);
 
+/* The static text of a kind of store (store_site.kind) by its name; NULL where there is none. */
+const char *paths_kind_named(const char *name);
+
 /*
  * Machine code: one kernel of a cubin (ELF image, `bytes` long) by its symbol. 0 with *ret_paths filled (also when its reason is not clear), -ENOENT
  * (no such kernel), -ENOMEM. Never reads outside [image, image + bytes).

@@ -141,6 +141,9 @@ static inline set_id taint_one(struct taint *t, size_t member)
 	return t->ones[member];
 }
 
+/* The kind of a store that is told apart from its row: a cache line whose contents are dropped. */
+#define TAINT_KIND_DISCARD "CCTL.D"
+
 /* Conclusions; heeded only while recording. */
 void taint_stored(struct taint *t, struct taint_pair address, const char *kind);
 void taint_loaded(struct taint *t, struct taint_pair address);
