@@ -145,3 +145,35 @@ bool extent_bounds(const struct extent *extent, uint64_t *ret_start, uint64_t *r
 	*ret_end = (uint64_t)end;
 	return true;
 }
+
+/* Bytes of one slice that are written below offset `end` from its first one. */
+static wide slice_below(const struct box *box, wide end)
+{
+	wide row = box->rows > 1 ? wide_min(end / box->pitch, box->rows - 1) : 0;
+
+	return row * box->width + wide_min(end - row * box->pitch, box->width);
+}
+
+/* Bytes of the box that are written below offset `end`; slices must not interleave. */
+static wide box_below(const struct box *box, wide end)
+{
+	wide slice = box->slices > 1 ? wide_min(end / box->slice_pitch, box->slices - 1) : 0;
+
+	return slice * box->rows * box->width + slice_below(box, end - slice * box->slice_pitch);
+}
+
+uint64_t extent_bytes(const struct extent *extent, uint64_t start, uint64_t end)
+{
+	struct box box;
+	wide from, to, count;
+
+	if (extent_empty(extent) || start >= end || end <= extent->address)
+		return 0;
+	box = box_of(extent);
+	if (box.slices > 1 && box.slice_pitch < box.hull)
+		return 0;
+	from = start > extent->address ? start - extent->address : 0;
+	to = end - extent->address;
+	count = box_below(&box, to) - box_below(&box, from);
+	return count < ADDRESS_SPACE ? (uint64_t)count : 0;
+}

@@ -30,6 +30,9 @@ struct extent {
  */
 bool extent_overlaps(const struct extent *extent, uint64_t start, uint64_t end, uint64_t *ret_start, uint64_t *ret_end);
 
+/* How many bytes of [start, end) the box writes; 0 also when it is not known: slices that interleave. */
+uint64_t extent_bytes(const struct extent *extent, uint64_t start, uint64_t end);
+
 /* The bounding bytes [*ret_start, *ret_end) of a box, cut at UINT64_MAX; false when it is empty. */
 bool extent_bounds(const struct extent *extent, uint64_t *ret_start, uint64_t *ret_end);
 

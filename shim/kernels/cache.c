@@ -12,27 +12,35 @@
 #include <unistd.h>
 
 #include "shim/kernels/analyser_version.h"
+#include "shim/kernels/line_info.h"
 
 #define MAGIC 0x6b74736e6f637563u /* "cuconstk" */
 #define FORMAT 1
-#define KINDS 64              /* different ones in one kernel */
-#define KIND_BYTES 32         /* of one, with its end */
+#define TEXTS 64              /* kinds of stores and source files of one kernel */
+#define TEXTS_BYTES 8192      /* of all, with their ends */
 #define LEFT_BEHIND (10 * 60) /* seconds after which a file that was never renamed is taken for an accident's */
 
-/* In front of each file; then the kernel's name, the slots (a byte each), the kinds, the stores. All of this machine's byte order. */
+/* In front of each file; then the kernel's name, the slots (a byte each), the texts, the stores. All of this machine's byte order. */
 struct header {
 	uint64_t magic;
 	uint32_t format, file_bytes;
 	uint64_t analyser; /* a hash of its sources */
 	struct cache_hash image;
-	uint32_t name_bytes, slots, stores_kept, kinds;
+	uint32_t name_bytes, slots, stores_kept, texts_bytes;
 	uint64_t store_count;
 	uint32_t reason, reason_offset;
 	uint64_t sum; /* of the whole file with this field 0 */
 };
 
 struct stored_site {
-	uint32_t offset, base, kind;
+	uint32_t offset, base, line;
+	uint32_t kind, file; /* texts, by number; NO_TEXT */
+};
+#define NO_TEXT UINT32_MAX
+
+struct texts {
+	char bytes[TEXTS_BYTES];
+	uint32_t used, count, at[TEXTS];
 };
 
 static char folder[PATH_MAX];
@@ -83,14 +91,17 @@ static int open_folder(void)
 	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0 && (fstat(fd, &st) || !trusted(&st))) {
 		close(fd);
+		errno = EACCES;
 		fd = -1;
 	}
 	return fd;
 }
 
 /* Each folder of the path that is missing. */
-static void make_folders(char *path)
+static void make_folders(void)
 {
+	char path[PATH_MAX];
+	memcpy(path, folder, sizeof path);
 	for (char *at = path + 1; *at; at++)
 		if (*at == '/') {
 			*at = 0;
@@ -118,16 +129,14 @@ static bool find_folder(const char *directory)
 
 bool cache_use(const char *directory)
 {
-	int saved = errno, fd = -1;
-	if (find_folder(directory)) {
-		make_folders(folder);
-		fd = open_folder();
-	}
-	if (fd >= 0)
-		close(fd);
-	atomic_store_explicit(&usable, fd >= 0, memory_order_release);
-	errno = saved;
-	return fd >= 0;
+	bool found = find_folder(directory);
+	atomic_store_explicit(&usable, found, memory_order_release);
+	return found;
+}
+
+bool cache_in_use(void)
+{
+	return atomic_load_explicit(&usable, memory_order_acquire);
 }
 
 static void name_file(char name[32], unsigned place, const char *tail)
@@ -172,7 +181,7 @@ static size_t read_file(unsigned place, unsigned char *buffer)
 
 static size_t size_of(const struct header *header)
 {
-	return sizeof *header + header->name_bytes + header->slots + (size_t)header->kinds * KIND_BYTES +
+	return sizeof *header + header->name_bytes + header->slots + header->texts_bytes +
 	       (size_t)header->stores_kept * sizeof(struct stored_site);
 }
 
@@ -186,19 +195,43 @@ static bool read_slots(const unsigned char *at, struct kernel_paths *paths)
 	return true;
 }
 
-/* Kinds are static text in memory: by their names. */
-static bool read_stores(const struct header *header, const unsigned char *kinds, struct kernel_paths *paths)
+static bool read_texts(const unsigned char *from, uint32_t bytes, struct texts *texts)
 {
-	const unsigned char *at = kinds + (size_t)header->kinds * KIND_BYTES;
-	for (uint32_t i = 0; i < header->stores_kept; i++, at += sizeof(struct stored_site)) {
-		struct stored_site site;
-		memcpy(&site, at, sizeof site);
-		const char *text = site.kind < header->kinds ? (const char *)kinds + (size_t)site.kind * KIND_BYTES
-		                                             : NULL;
-		const char *kind = text && memchr(text, 0, KIND_BYTES) ? paths_kind_named(text) : NULL;
-		if (!kind || (site.base != UINT32_MAX && site.base >= paths->slot_count))
+	texts->count = 0;
+	if (bytes > sizeof texts->bytes || (bytes && from[bytes - 1]))
+		return false;
+	memcpy(texts->bytes, from, bytes);
+	for (uint32_t at = 0; at < bytes; at += (uint32_t)strlen(texts->bytes + at) + 1) {
+		if (texts->count == TEXTS)
 			return false;
-		paths->stores[i] = (struct store_site){site.offset, site.base, kind};
+		texts->at[texts->count++] = at;
+	}
+	return true;
+}
+
+static const char *text_of(const struct texts *texts, uint32_t number)
+{
+	return number < texts->count ? texts->bytes + texts->at[number] : NULL;
+}
+
+/* Kinds are static text, files live for ever: each is found by its name. */
+static bool read_stores(const struct header *header, const unsigned char *from, struct kernel_paths *paths)
+{
+	struct texts texts;
+	if (!read_texts(from, header->texts_bytes, &texts))
+		return false;
+	from += header->texts_bytes;
+	for (uint32_t i = 0; i < header->stores_kept; i++, from += sizeof(struct stored_site)) {
+		struct stored_site site;
+		memcpy(&site, from, sizeof site);
+		const char *kind = text_of(&texts, site.kind), *file = text_of(&texts, site.file);
+		kind = kind ? paths_kind_named(kind) : NULL;
+		if (!kind || (site.file != NO_TEXT && !file) ||
+		    (site.base != UINT32_MAX && site.base >= paths->slot_count))
+			return false;
+		if (file)
+			file = line_file((struct line_text){"", 0}, (struct line_text){file, strlen(file)});
+		paths->stores[i] = (struct store_site){site.offset, site.base, kind, file, file ? site.line : 0};
 	}
 	return true;
 }
@@ -210,7 +243,7 @@ static bool read_entry(const unsigned char *buffer, size_t bytes, const struct c
 	memcpy(&header, buffer, sizeof header);
 	const unsigned char *name = buffer + sizeof header, *slots = name + header.name_bytes;
 	if (memcmp(&header.image, image, sizeof *image) || header.name_bytes > CACHE_FILE_BYTES ||
-	    header.slots > CACHE_FILE_BYTES || header.kinds > KINDS || header.stores_kept > PATHS_STORES ||
+	    header.slots > CACHE_FILE_BYTES || header.texts_bytes > TEXTS_BYTES || header.stores_kept > PATHS_STORES ||
 	    header.store_count < header.stores_kept || header.reason > PATHS_LIMIT || size_of(&header) != bytes ||
 	    header.name_bytes != strlen(kernel) || memcmp(name, kernel, header.name_bytes))
 		return false;
@@ -230,7 +263,7 @@ bool cache_get(const struct cache_hash *image, const char *kernel, struct kernel
 {
 	unsigned char buffer[CACHE_FILE_BYTES];
 	struct kernel_paths paths;
-	if (!atomic_load_explicit(&usable, memory_order_acquire))
+	if (!cache_in_use())
 		return false;
 	int saved = errno;
 	size_t bytes = read_file(place_of(image, kernel), buffer);
@@ -241,25 +274,26 @@ bool cache_get(const struct cache_hash *image, const char *kernel, struct kernel
 	return found;
 }
 
-/* The place of a kind among those of the entry; KINDS where there is no room. */
-static uint32_t kind_place(char kinds[KINDS][KIND_BYTES], uint32_t *count, const char *kind)
+/* The number of a text; TEXTS where there is no room. */
+static uint32_t add_text(struct texts *texts, const char *text)
 {
-	uint32_t i = 0;
-	while (i < *count && strcmp(kinds[i], kind))
-		i++;
-	if (i < *count)
-		return i;
-	if (i == KINDS || strlen(kind) >= KIND_BYTES || !paths_kind_named(kind))
-		return KINDS;
-	strcpy(kinds[i], kind);
-	return (*count)++;
+	size_t bytes = strlen(text) + 1;
+	for (uint32_t i = 0; i < texts->count; i++)
+		if (!strcmp(texts->bytes + texts->at[i], text))
+			return i;
+	if (texts->count == TEXTS || bytes == 1 || bytes > sizeof texts->bytes - texts->used)
+		return TEXTS;
+	memcpy(texts->bytes + texts->used, text, bytes);
+	texts->at[texts->count] = texts->used;
+	texts->used += (uint32_t)bytes;
+	return texts->count++;
 }
 
 /* The file of an entry; 0 where it is too large to keep. */
 static size_t write_entry(unsigned char *buffer, const struct cache_hash *image, const char *kernel,
                           const struct kernel_paths *paths)
 {
-	char kinds[KINDS][KIND_BYTES] = {{0}};
+	struct texts texts = {.used = 0};
 	struct stored_site sites[PATHS_STORES];
 	struct header header = {
 		.magic = MAGIC,
@@ -271,15 +305,17 @@ static size_t write_entry(unsigned char *buffer, const struct cache_hash *image,
 		.store_count = paths->store_count,
 		.reason = paths->reason,
 		.reason_offset = paths->reason_offset};
-	if (paths->slot_count > CACHE_FILE_BYTES || paths->reason == PATHS_DAMAGED)
+	if (paths->slot_count > CACHE_FILE_BYTES || paths->reason > PATHS_LIMIT || paths->reason == PATHS_DAMAGED)
 		return 0;
 	header.slots = (uint32_t)paths->slot_count;
 	for (uint32_t i = 0; i < header.stores_kept; i++) {
-		sites[i] = (struct stored_site){paths->stores[i].offset, paths->stores[i].base,
-		                                kind_place(kinds, &header.kinds, paths->stores[i].kind)};
-		if (sites[i].kind == KINDS)
+		const struct store_site *site = &paths->stores[i];
+		sites[i] = (struct stored_site){site->offset, site->base, site->line, add_text(&texts, site->kind),
+		                                site->file ? add_text(&texts, site->file) : NO_TEXT};
+		if (sites[i].kind == TEXTS || sites[i].file == TEXTS)
 			return 0;
 	}
+	header.texts_bytes = texts.used;
 	size_t bytes = size_of(&header);
 	if (bytes > CACHE_FILE_BYTES)
 		return 0;
@@ -291,8 +327,8 @@ static size_t write_entry(unsigned char *buffer, const struct cache_hash *image,
 	for (size_t i = 0; i < paths->slot_count; i++)
 		*at++ = (unsigned char)(paths->slots[i].use | paths->slots[i].only_base << 2 |
 		                        paths->slots[i].compared << 3);
-	memcpy(at, kinds, header.kinds * (size_t)KIND_BYTES);
-	memcpy(at + header.kinds * (size_t)KIND_BYTES, sites, header.stores_kept * sizeof sites[0]);
+	memcpy(at, texts.bytes, texts.used);
+	memcpy(at + texts.used, sites, header.stores_kept * sizeof sites[0]);
 	header.sum = cache_hash(buffer, bytes).low;
 	memcpy(buffer, &header, sizeof header);
 	return bytes;
@@ -312,6 +348,10 @@ static void write_file(unsigned place, const unsigned char *buffer, size_t bytes
 {
 	char name[32], begun[32];
 	int directory = open_folder();
+	if (directory < 0 && errno == ENOENT) {
+		make_folders();
+		directory = open_folder();
+	}
 	if (directory < 0)
 		return;
 	name_file(name, place, "");
@@ -331,7 +371,7 @@ static void write_file(unsigned place, const unsigned char *buffer, size_t bytes
 void cache_put(const struct cache_hash *image, const char *kernel, const struct kernel_paths *paths)
 {
 	unsigned char buffer[CACHE_FILE_BYTES];
-	if (!atomic_load_explicit(&usable, memory_order_acquire))
+	if (!cache_in_use())
 		return;
 	int saved = errno;
 	size_t bytes = write_entry(buffer, image, kernel, paths);

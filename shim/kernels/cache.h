@@ -25,10 +25,11 @@ struct cache_hash {
 struct cache_hash cache_hash(const void *image, size_t bytes);
 
 /*
- * The folder: `directory`, or with NULL $XDG_CACHE_HOME/cuconst, else $HOME/.cache/cuconst. Made where it is not there. False where it cannot be used: not
- * absolute, not this user's alone to write, no folder; also for set-user-ID programs. Call once, before cache_get and cache_put, which do nothing until it succeeded.
+ * The folder: `directory`, or with NULL $XDG_CACHE_HOME/cuconst, else $HOME/.cache/cuconst. Made when there is something to put there; used only while it is this user's alone to
+ * write. False where there is no absolute path, as in set-user-ID programs. Call once, before cache_get and cache_put, which do nothing until it succeeded.
  */
 bool cache_use(const char *directory);
+bool cache_in_use(void);
 
 /*
  * True, and *ret_paths filled (kernel_paths_free), where this kernel of this image is known to this version of the analysis. Both are thread-safe, and keep errno; no descriptor

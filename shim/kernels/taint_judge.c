@@ -123,7 +123,8 @@ static void add_site(struct taint *t, uint32_t base, const char *kind)
 {
 	struct kernel_paths *paths = t->paths;
 	if (paths->store_count < PATHS_STORES)
-		paths->stores[paths->store_count] = (struct store_site){offset_now(t), base, kind};
+		paths->stores[paths->store_count] =
+			(struct store_site){.offset = offset_now(t), .base = base, .kind = kind};
 	paths->store_count++;
 }
 

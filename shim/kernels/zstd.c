@@ -7,6 +7,12 @@
 typedef size_t (*decompress_fn)(void *to, size_t room, const void *from, size_t from_bytes);
 
 static _Atomic uintptr_t decompress;
+static void *(*_Atomic find_symbol)(void *library, const char *name) = dlsym;
+
+void zstd_set_symbol_finder(void *(*symbol)(void *library, const char *name))
+{
+	atomic_store(&find_symbol, symbol);
+}
 
 /* Errors are sizes that no frame has: whatever is not the size that was promised is damage. */
 static int unpack(uint8_t *to, size_t bytes, const uint8_t *from, size_t from_bytes)
@@ -22,7 +28,7 @@ fatbin_zstd zstd_decoder(void)
 	/* Two threads that come here at once both find the same; the handle is kept, so that the function stays. */
 	int saved = errno;
 	void *library = dlopen("libzstd.so.1", RTLD_LAZY | RTLD_LOCAL);
-	uintptr_t found = library ? (uintptr_t)dlsym(library, "ZSTD_decompress") : 0;
+	uintptr_t found = library ? (uintptr_t)atomic_load(&find_symbol)(library, "ZSTD_decompress") : 0;
 	errno = saved;
 	if (!found)
 		return NULL;

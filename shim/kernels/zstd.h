@@ -12,4 +12,7 @@
  */
 fatbin_zstd zstd_decoder(void);
 
+/* For who must not call dlsym, since it has one of its own. */
+void zstd_set_symbol_finder(void *(*symbol)(void *library, const char *name));
+
 #endif

@@ -1,33 +1,33 @@
 #include "shim/report/python.h"
 
-#include <errno.h>
 #include <link.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "shim/report/buffer.h"
+#include "shim/report/peek.h"
 #include "shim/report/python_layout.h"
 #include "shim/report/report.h"
 
 #define TEXT_POINTS 1024 /* code points of a name that are kept */
 #define TEXT_SIZE (TEXT_POINTS * 4 + 4)
 #define SKIPPED_MAX 64 /* frames in a row that are not Python code: more is not a stack */
-#define PROBE 256      /* bytes read to see whether memory is there */
 #define DEEP 512       /* frames looked at for one that belongs to no library */
 #define CACHE 1024
 #define LINES 4096
-#define LINE_BITS 24 /* lines beyond are not remembered */
-#define NOT_PYTHON 3 /* owners from here on are the interpreter's or C's */
+#define TABLE 4096           /* bytes of a line table that are copied to the stack, larger ones to the heap */
+#define TABLE_MAX (64 << 20) /* no code object has a larger one */
+#define LINE_BITS 24         /* lines beyond are not remembered */
+#define NOT_PYTHON 3         /* owners from here on are the interpreter's or C's */
 
 /* What is known of the interpreter; fixed once found. */
 struct interpreter {
 	void *(*this_thread)(void); /* PyGILState_GetThisThreadState: no GIL, NULL in a thread without Python */
 	int (*finalizing)(void);
+	int (*holds_lock)(void); /* PyGILState_Check; may be NULL */
 	uintptr_t code_type, text_type, bytes_type;
 	uint32_t version;
 	struct python_layout layout;
@@ -128,6 +128,7 @@ static int find(struct interpreter *ret)
 	ret->finalizing = (int (*)(void))(uintptr_t)lookup("Py_IsFinalizing"); /* 3.13 */
 	if (!ret->finalizing)
 		ret->finalizing = (int (*)(void))(uintptr_t)lookup("_Py_IsFinalizing");
+	ret->holds_lock = (int (*)(void))(uintptr_t)lookup("PyGILState_Check");
 	ret->code_type = (uintptr_t)lookup("PyCode_Type");
 	ret->text_type = (uintptr_t)lookup("PyUnicode_Type");
 	ret->bytes_type = (uintptr_t)lookup("PyBytes_Type");
@@ -166,40 +167,17 @@ static bool get(struct interpreter *ret)
 	return state == FOUND;
 }
 
-/* May [at, at + size) be read? Asked of the kernel, so that a wrong guess is an answer and not a SIGSEGV. */
-static bool readable(uintptr_t at, size_t size)
-{
-	char scratch[PROBE];
-
-	while (size) {
-		size_t part = size < sizeof(scratch) ? size : sizeof(scratch);
-		struct iovec local = {scratch, part};
-		struct iovec remote = {(void *)at, part};
-		ssize_t got = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
-
-		if (got < 0 && (errno == EPERM || errno == ENOSYS)) {
-			/* A sandbox forbids that call. This one reads eight bytes before it finds `how` to be wrong. */
-			if (!syscall(SYS_rt_sigprocmask, ~0, at & ~7ul, NULL, 8) || errno != EINVAL ||
-			    !syscall(SYS_rt_sigprocmask, ~0, (at + part - 1) & ~7ul, NULL, 8) || errno != EINVAL)
-				return false;
-		} else if (got != (ssize_t)part) {
-			return false;
-		}
-		at += part;
-		size -= part;
-	}
-	return true;
-}
-
 struct walk {
 	const struct interpreter *python;
-	bool probe; /* ask before each read */
+	bool probe; /* what is read may not be there, or may go meanwhile */
 };
 
 static bool fetch(const struct walk *walk, uintptr_t at, void *out, size_t size)
 {
-	if (at < 4096 || (walk->probe && !readable(at, size)))
+	if (at < 4096)
 		return false;
+	if (walk->probe)
+		return peek(at, out, size);
 	memcpy(out, (const void *)at, size);
 	return true;
 }
@@ -226,6 +204,16 @@ static void put_point(struct buffer *buf, uint32_t point)
 			text[i] = (unsigned char)(0x80 | (point >> 6 * (more - i) & 63));
 	}
 	buffer_bytes(buf, (const char *)text, more + 1);
+}
+
+static void put_points(struct buffer *buf, const unsigned char *data, size_t count, unsigned kind)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint32_t point = 0;
+
+		memcpy(&point, data + i * kind, kind);
+		put_point(buf, point);
+	}
 }
 
 /* The flags of a str begin with "interned", of 2 bits, 8 or 16 by version and build, all but the lowest two of them 0; then kind:3, compact:1, ascii:1. */
@@ -265,12 +253,14 @@ static const char *read_text(const struct walk *walk, uintptr_t object)
 	if (!text_flags(state, &kind, &ascii))
 		return "?";
 	data = object + (ascii ? layout->text_ascii : layout->text_compact);
-	for (int64_t i = 0; i < length && i < TEXT_POINTS; i++) {
-		uint32_t point = 0;
+	size_t points = length < TEXT_POINTS ? (size_t)length : TEXT_POINTS;
+	unsigned char part[256]; /* whole points: 256 is a multiple of each kind */
+	for (size_t i = 0; i < points; i += sizeof(part) / kind) {
+		size_t some = points - i < sizeof(part) / kind ? points - i : sizeof(part) / kind;
 
-		if (!fetch(walk, data + (uintptr_t)i * kind, &point, kind))
+		if (!fetch(walk, data + i * kind, part, some * kind))
 			return NULL;
-		put_point(&buf, point);
+		put_points(&buf, part, some, kind);
 	}
 	buf.size = sizeof(text);
 	if (length > TEXT_POINTS)
@@ -403,6 +393,20 @@ static int line_of(enum python_lines format, const unsigned char *table, uint64_
 	return line;
 }
 
+/* line_of() a table that may go: of a copy. 0: could not be read. */
+static int line_of_copy(const struct python_layout *layout, uintptr_t table, size_t size, int first_line, int64_t at)
+{
+	unsigned char small[TABLE];
+	unsigned char *copy = size <= sizeof(small) ? small : malloc(size);
+	int line = 0;
+
+	if (copy && peek(table, copy, size))
+		line = line_of(layout->lines, copy, size, first_line, at);
+	if (copy != small)
+		free(copy);
+	return line;
+}
+
 static bool read_line(const struct walk *walk, uintptr_t frame, const struct code *code, int *ret_line)
 {
 	const struct python_layout *layout = &walk->python->layout;
@@ -410,10 +414,13 @@ static bool read_line(const struct walk *walk, uintptr_t frame, const struct cod
 	int64_t size, at;
 
 	if (!is_a(walk, code->linetable, walk->python->bytes_type) ||
-	    !fetch(walk, code->linetable + layout->bytes_size, &size, sizeof(size)) || size < 0 ||
-	    (walk->probe && !readable(table, (size_t)size)) || !read_position(walk, frame, code, &at))
+	    !fetch(walk, code->linetable + layout->bytes_size, &size, sizeof(size)) || size < 0 || size > TABLE_MAX ||
+	    !read_position(walk, frame, code, &at))
 		return false;
-	*ret_line = line_of(layout->lines, (const unsigned char *)table, (uint64_t)size, code->first_line, at);
+	if (walk->probe)
+		*ret_line = line_of_copy(layout, table, (size_t)size, code->first_line, at);
+	else
+		*ret_line = line_of(layout->lines, (const unsigned char *)table, (uint64_t)size, code->first_line, at);
 	return true;
 }
 
@@ -509,6 +516,19 @@ static int walk_frames(const struct walk *walk, uintptr_t thread, struct site_fr
 	return count;
 }
 
+/*
+ * May the interpreter take this thread's frames away while they are read? It does so to threads without the GIL when it ends, which the main thread
+ * does, and that may begin at any moment, also right after it was asked about.
+ */
+static bool may_vanish(const struct interpreter *python)
+{
+	static __thread enum { UNASKED, MAIN, OTHER } thread;
+
+	if (thread == UNASKED)
+		thread = gettid() == getpid() ? MAIN : OTHER;
+	return thread == OTHER && !(python->holds_lock && python->holds_lock());
+}
+
 int python_capture(struct site_frame *out, int max, bool (*is_library)(const char *file), bool *ret_cut)
 {
 	struct interpreter python;
@@ -523,9 +543,8 @@ int python_capture(struct site_frame *out, int max, bool (*is_library)(const cha
 	thread = (uintptr_t)python.this_thread();
 	if (!thread)
 		return 0;
-	/* At the end the interpreter frees other threads' states under them: probe every pointer again. */
 	finalizing = !python.finalizing || python.finalizing();
-	walk.probe = finalizing || !atomic_load_explicit(&trusted, memory_order_relaxed);
+	walk.probe = finalizing || may_vanish(&python) || !atomic_load_explicit(&trusted, memory_order_relaxed);
 	count = walk_frames(&walk, thread, out, max, is_library, ret_cut);
 	if (count > 0 && !finalizing)
 		atomic_store_explicit(&trusted, true, memory_order_relaxed);

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shim/kernels/line_info.h"
 #include "tests/kernels/file.h"
 
 static int faults;
@@ -31,7 +32,8 @@ static bool same(const struct kernel_paths *a, const struct kernel_paths *b)
 		return false;
 	for (size_t i = 0; i < a->store_count && i < PATHS_STORES; i++)
 		if (a->stores[i].offset != b->stores[i].offset || a->stores[i].base != b->stores[i].base ||
-		    a->stores[i].kind != b->stores[i].kind) /* static text: the very same */
+		    a->stores[i].kind != b->stores[i].kind || /* static text: the very same */
+		    a->stores[i].file != b->stores[i].file || a->stores[i].line != b->stores[i].line)
 			return false;
 	return true;
 }
@@ -131,10 +133,13 @@ static void others(const struct cache_hash *hash, const struct kernel_paths *pat
 	cache_put(hash, "copy", paths);
 	CHECK(!known(hash, "copy") && !rmdir(path) && !unlink(away));
 	/* A folder that others may write, or that is a link. */
-	CHECK(!chmod(folder, 0777) && !cache_use(folder) && !chmod(folder, 0700));
-	CHECK(!rename(folder, away) && !symlink(away, folder) && !cache_use(folder));
-	CHECK(!unlink(folder) && !rename(away, folder) && cache_use(folder));
-	CHECK(!cache_use("relative") && !cache_use("") && !cache_use("/proc/no/such") && cache_use(folder));
+	cache_put(hash, "copy", paths);
+	CHECK(known(hash, "copy") && !chmod(folder, 0777) && !known(hash, "copy") && !chmod(folder, 0700));
+	CHECK(!rename(folder, away) && !symlink(away, folder) && !known(hash, "copy"));
+	CHECK(!unlink(folder) && !rename(away, folder) && known(hash, "copy"));
+	CHECK(!cache_use("relative") && !known(hash, "copy") && !cache_use("") && cache_use("/proc/no/such"));
+	cache_put(hash, "copy", paths);
+	CHECK(!known(hash, "copy") && cache_use(folder) && known(hash, "copy"));
 }
 
 static void no_room(const struct cache_hash *hash, const struct kernel_paths *paths)
@@ -267,13 +272,20 @@ int main(int argc, char **argv)
 	/* Where it is by default. */
 	setenv("XDG_CACHE_HOME", base, 1);
 	snprintf(folder, sizeof folder, "%s/cuconst", base);
-	CHECK(cache_use(NULL) && !access(folder, F_OK));
+	CHECK(cache_use(NULL) && access(folder, F_OK));
+	cache_put(&hash, "copy", &paths);
+	CHECK(!access(folder, F_OK));
 	setenv("XDG_CACHE_HOME", "not/absolute", 1);
 	setenv("HOME", base, 1);
 	CHECK(cache_use(NULL));
 	snprintf(folder, sizeof folder, "%s/.cache/cuconst", base);
-	CHECK(!access(folder, F_OK));
 	hashes();
+	comes_back(&hash, &paths);
+	clear();
+	/* With source lines. */
+	paths.stores[0].file = line_file((struct line_text){"dir", 3}, (struct line_text){"some.cu", 7});
+	paths.stores[0].line = 17;
+	CHECK(paths.stores[0].file);
 	comes_back(&hash, &paths);
 	clear();
 	cache_put(&text_hash, "byte_index", &of_text);

@@ -171,9 +171,9 @@ int main(int argc, char **argv)
 	fatbins(fatbin, fatbin_bytes);
 	cubin(image, cubin_bytes);
 	unknown_instruction(image, cubin_bytes);
-	for (int reason = PATHS_CLEAR; reason <= PATHS_LIMIT; reason++)
+	for (int reason = PATHS_CLEAR; reason <= PATHS_NO_CODE; reason++)
 		CHECK(strlen(paths_reason_text(reason)) > 5);
-	CHECK(!strcmp(paths_reason_text(PATHS_LIMIT + 1), "?"));
+	CHECK(!strcmp(paths_reason_text(PATHS_NO_CODE + 1), "?"));
 	free(fatbin);
 	free(image);
 	printf("%d faults\n", faults);

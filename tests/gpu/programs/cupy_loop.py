@@ -1,4 +1,4 @@
-"""CuPy: ufuncs, reductions, sort, FFT, matmul, a raw kernel. Arguments: steps [seconds: print the time per step]."""
+"""CuPy: ufuncs, reductions, sort, FFT, matmul, a raw kernel. Arguments: steps [alternate=SECONDS]."""
 import sys
 
 import cupy as cp

@@ -1,4 +1,4 @@
-"""JAX: a jitted training step with donated parameters. Arguments: steps [seconds]."""
+"""JAX: a jitted training step with donated parameters. Arguments: steps [alternate=SECONDS]."""
 import os
 import sys
 

@@ -1,20 +1,16 @@
-"""Time per step, for overhead.py: the steps in blocks, and of the blocks the fast quarter's slowest, which noise from outside reaches least."""
+"""Runs a program's step: a number of times, or in blocks with and without the hooks in turns, by the argument "alternate=SECONDS"."""
 import sys
-import time
 
-BLOCKS = 40
+import alternate
 
 
 def run(step, synchronise, steps):
-    """`step` a number of times. Prints the seconds of one when the program was asked to, by the argument "seconds"."""
-    times = []
-    for _ in range(BLOCKS):
-        began = time.perf_counter()
-        for _ in range(max(1, steps // BLOCKS)):
-            step()
-        synchronise()
-        times.append((time.perf_counter() - began) / max(1, steps // BLOCKS))
-    if "seconds" in sys.argv:
-        print("seconds", sorted(times)[BLOCKS // 4])
-        return True
+    """True: it was measured, and the figures were printed."""
+    for argument in sys.argv:
+        if argument.startswith("alternate="):
+            alternate.measure(step, synchronise, float(argument.partition("=")[2]))
+            return True
+    for _ in range(steps):
+        step()
+    synchronise()
     return False

@@ -1,4 +1,4 @@
-"""PyTorch: a transformer layer's training step with AdamW, then a CUDA graph. Arguments: steps [seconds]."""
+"""PyTorch: a transformer layer's training step with AdamW, then a CUDA graph. Arguments: steps [alternate=SECONDS]."""
 import sys
 
 import timing

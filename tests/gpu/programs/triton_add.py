@@ -1,4 +1,4 @@
-"""Triton: an element-wise kernel. Arguments: steps [seconds]."""
+"""Triton: an element-wise kernel. Arguments: steps [alternate=SECONDS]."""
 import sys
 
 import timing

@@ -117,6 +117,18 @@ Test(effect, nothing_wraps)
 	expect_none(huge, 0, UINT64_MAX);
 }
 
+Test(effect, bytes_of_what_no_program_has_memory_for)
+{
+	struct extent huge = {16, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+	struct extent rows = {0, 1, 2, UINT64_MAX, 0, 1};
+	struct extent boxes = {1000, 10, 100, 3, 1000, UINT64_MAX};
+
+	cr_assert(eq(u64, extent_bytes(&huge, 0, UINT64_MAX), UINT64_MAX - 16));
+	cr_assert(eq(u64, extent_bytes(&rows, 0, UINT64_MAX), UINT64_MAX / 2 + 1));
+	cr_assert(eq(u64, extent_bytes(&boxes, 1105, 4005), 5 + 10 + 30 + 30 + 5));
+	cr_assert(eq(u64, extent_bytes(&boxes, 0, 1000), 0));
+}
+
 Test(effect, bounds)
 {
 	struct extent extent = {.address = 1000, .width = 10, .pitch = 100, .rows = 3, .slice_pitch = 1000, .slices = 4};
@@ -153,7 +165,7 @@ static uint64_t draw(uint64_t below)
 /* Any pitches, also such that rows and slices overlap, touch or interleave. */
 Test(effect, as_the_bytes_say)
 {
-	unsigned overlapping = 0, interleaved = 0;
+	unsigned overlapping = 0, interleaved = 0, exact = 0;
 
 	for (int round = 0; round < 300000; round++) {
 		static bool written[SPACE];
@@ -164,7 +176,7 @@ Test(effect, as_the_bytes_say)
 		                        .slice_pitch = draw(60),
 		                        .slices = draw(5)};
 		uint64_t start = draw(SPACE), end = start + draw(40), from = NO_START, to = NO_END;
-		uint64_t first = SPACE, last = 0;
+		uint64_t first = SPACE, last = 0, bytes = 0, counted;
 		bool hit;
 
 		memset(written, 0, sizeof written);
@@ -178,6 +190,7 @@ Test(effect, as_the_bytes_say)
 				continue;
 			first = at < first ? at : first;
 			last = at + 1;
+			bytes++;
 		}
 		hit = extent_overlaps(&extent, start, end, &from, &to);
 		if (hit != (last > 0) || (hit && (from != first || to != last))) {
@@ -188,11 +201,16 @@ Test(effect, as_the_bytes_say)
 			         extent.width, extent.rows, extent.pitch, extent.slices, extent.slice_pitch, start, end);
 			cr_assert(false, "%s: got %d %lu-%lu, bytes say %lu-%lu", box, hit, from, to, first, last);
 		}
+		counted = extent_bytes(&extent, start, end);
+		cr_assert(counted == bytes || (counted == 0 && extent.rows > 1 && extent.slices > 1),
+		          "%lu bytes counted, %lu written", counted, bytes);
+		exact += hit && counted == bytes;
 		overlapping += hit;
 		interleaved += extent.rows > 1 && extent.slices > 1 &&
 		               extent.slice_pitch < extent.rows * extent.pitch && hit;
 	}
 	/* The draw is such that all kinds come up. */
 	cr_assert(gt(uint, overlapping, 20000));
+	cr_assert(gt(uint, exact, overlapping / 2));
 	cr_assert(gt(uint, interleaved, 3000));
 }
