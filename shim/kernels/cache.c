@@ -188,9 +188,9 @@ static size_t size_of(const struct header *header)
 static bool read_slots(const unsigned char *at, struct kernel_paths *paths)
 {
 	for (size_t i = 0; i < paths->slot_count; i++) {
-		if ((at[i] & 3) > SLOT_STORE || at[i] >> 4)
+		if ((at[i] & 3) > SLOT_STORE || at[i] >> 5)
 			return false;
-		paths->slots[i] = (struct slot_paths){at[i] & 3, at[i] >> 2 & 1, at[i] >> 3 & 1};
+		paths->slots[i] = (struct slot_paths){at[i] & 3, at[i] >> 4, at[i] >> 2 & 1, at[i] >> 3 & 1};
 	}
 	return true;
 }
@@ -326,7 +326,7 @@ static size_t write_entry(unsigned char *buffer, const struct cache_hash *image,
 	at += header.name_bytes;
 	for (size_t i = 0; i < paths->slot_count; i++)
 		*at++ = (unsigned char)(paths->slots[i].use | paths->slots[i].only_base << 2 |
-		                        paths->slots[i].compared << 3);
+		                        paths->slots[i].compared << 3 | paths->slots[i].loaded << 4);
 	memcpy(at, texts.bytes, texts.used);
 	memcpy(at + texts.used, sites, header.stores_kept * sizeof sites[0]);
 	header.sum = cache_hash(buffer, bytes).low;

@@ -66,6 +66,7 @@ static int join(struct kernel_paths *paths, struct kernel_paths *other)
 		const struct slot_paths *theirs = i < other->slot_count ? &other->slots[i] : &none;
 		struct slot_paths *ours = &paths->slots[i];
 		ours->use = theirs->use > ours->use ? theirs->use : ours->use;
+		ours->loaded |= theirs->loaded;
 		ours->only_base &= theirs->only_base;
 		ours->compared |= theirs->compared;
 	}

@@ -132,6 +132,9 @@ static bool place_parameter(struct ptxa_body *body, const struct ptxa_declaratio
 	if (start + declaration->bytes > PTX_PARAMETER_BYTES)
 		return ptxa_stop(program, PATHS_LIMIT, body->lexer.token.line);
 	program->parameter_bytes = (uint32_t)start + declaration->bytes;
+	if (program->watch && program->watch->param)
+		program->watch->param(program->watch->ctx, body->function->argument_count - 1, (uint32_t)start,
+		                      declaration->bytes);
 	program->variables[variable].stored[0] = (uint32_t)start; /* until all are placed */
 	return true;
 }

@@ -194,6 +194,7 @@ struct ptxa_program {
 	bool changed; /* something that is not part of a block's state */
 	bool final;   /* the last pass: results are noted */
 	struct kernel_paths *paths;
+	const struct paths_watch *watch; /* or NULL */
 };
 
 /* Elements of sets; the next odd number is the weak form. Words of the parameters come first. */

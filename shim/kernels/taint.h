@@ -82,6 +82,7 @@ struct taint_judged {
 struct taint {
 	const struct program *program;
 	struct kernel_paths *paths;
+	const struct paths_watch *watch; /* or NULL */
 	struct sets sets, targets;
 	uint32_t word_count;
 	bool *wide, *whole; /* by slot: inside a parameter of 8 bytes or more; is one of 8 bytes */
@@ -112,8 +113,8 @@ struct taint {
 	enum paths_reason stop; /* gave up, at insn */
 };
 
-/* Fills paths->slots and so on. 0 or -ENOMEM. */
-int taint_run(const struct program *program, struct kernel_paths *paths);
+/* Fills paths->slots and so on. `watch` may be NULL. 0 or -ENOMEM. */
+int taint_run(const struct program *program, const struct paths_watch *watch, struct kernel_paths *paths);
 
 /* For the files of this analysis. */
 void taint_step(struct taint *t, const struct sass_insn *insn);
