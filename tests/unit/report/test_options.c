@@ -147,7 +147,8 @@ Test(options, help_lists_exactly_what_is_parsed)
 	static const char *const names[] = {"enabled",  "mode",           "log",          "text",
 	                                    "exitcode", "abort_on_error", "suppressions", "site_limit",
 	                                    "wait",     "exit_wait",      "verify",       "store_paths",
-	                                    "names",    "color",          "help",         "twins"};
+	                                    "cache",    "twins",          "names",        "color",
+	                                    "help"};
 	char *help = strdup(options_help()), *save, *line;
 	size_t found = 0;
 
