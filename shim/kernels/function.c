@@ -184,8 +184,3 @@ void function_forget(void)
 {
 	atomic_fetch_add_explicit(&epoch, 1, memory_order_acq_rel);
 }
-
-enum kernel_verdict function_verdict(const struct function_info *info, int argument, uint32_t offset)
-{
-	return KERNEL_UNKNOWN;
-}

@@ -49,11 +49,4 @@ uint64_t function_epoch(void);
 void function_set_paths(const struct function_info *info, const struct kernel_paths *paths, uint64_t load,
                         uint64_t epoch);
 
-/*
- * The kernel verdict of one slot (design: clean, stores, near, unknown). No store paths are read yet, so every slot that points
- * into a protected range may be stored through: KERNEL_UNKNOWN, and the launch is verified on the device.
- */
-enum kernel_verdict { KERNEL_CLEAN, KERNEL_STORES, KERNEL_NEAR, KERNEL_UNKNOWN };
-enum kernel_verdict function_verdict(const struct function_info *info, int argument, uint32_t offset);
-
 #endif

@@ -11,6 +11,7 @@
 #include "shim/kernels/images_internal.h"
 
 #define MAX_MACHINES 16
+#define STORE_KEY (3 * sizeof(uint32_t) + 2 * sizeof(char *)) /* bytes of a store in a key */
 
 /*
  * All answers ever given, each once: they are never freed, since graphs and other threads hold them, so a program that loads the same module again and again
@@ -159,8 +160,7 @@ static size_t list_machines(unsigned *ret_machines)
 static uint8_t *key_of(const struct kernel_paths *paths, size_t *ret_bytes)
 {
 	size_t stores = paths->store_count < PATHS_STORES ? paths->store_count : PATHS_STORES;
-	uint8_t *key =
-		malloc(3 * sizeof(uint64_t) + 3 * paths->slot_count + stores * (2 * sizeof(uint32_t) + sizeof(char *)));
+	uint8_t *key = malloc(3 * sizeof(uint64_t) + 3 * paths->slot_count + stores * STORE_KEY);
 	uint8_t *at = key;
 	if (!key)
 		return NULL;
@@ -176,8 +176,10 @@ static uint8_t *key_of(const struct kernel_paths *paths, size_t *ret_bytes)
 	for (size_t i = 0; i < stores; i++) {
 		memcpy(at, &paths->stores[i].offset, sizeof(uint32_t));
 		memcpy(at + 4, &paths->stores[i].base, sizeof(uint32_t));
-		memcpy(at + 8, &paths->stores[i].kind, sizeof(char *));
-		at += 8 + sizeof(char *);
+		memcpy(at + 8, &paths->stores[i].line, sizeof(uint32_t));
+		memcpy(at + 12, &paths->stores[i].kind, sizeof(char *));
+		memcpy(at + 12 + sizeof(char *), &paths->stores[i].file, sizeof(char *));
+		at += STORE_KEY;
 	}
 	*ret_bytes = (size_t)(at - key);
 	return key;

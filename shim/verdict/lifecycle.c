@@ -49,6 +49,10 @@ static void summary_count(struct report_summary *ret)
 		.inconclusive = checks.inconclusive,
 		.unverified = checks.unverified + checks.pending,
 		.suppressed = suppress_count(),
+		.clean = hook_counted(COUNT_CLEAN),
+		.near = hook_counted(COUNT_NEAR),
+		.unknown = hook_counted(COUNT_UNKNOWN),
+		.stores = hook_counted(COUNT_STORES),
 		.ended_unverified = totals.ended_unverified,
 	};
 }
@@ -274,6 +278,10 @@ __attribute__((visibility("default"))) cuconst_result cuconst_stats(struct cucon
 		.inconclusive = summary.inconclusive,
 		.unverified = summary.unverified,
 		.suppressed = summary.suppressed,
+		.clean = summary.clean,
+		.near = summary.near,
+		.unknown = summary.unknown,
+		.stores = summary.stores,
 	};
 	memcpy(ret_stats, &stats, stats.size < sizeof stats ? stats.size : sizeof stats);
 	return CUCONST_OK;
