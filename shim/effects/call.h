@@ -135,6 +135,8 @@ void effect_module_load(struct call *call, CUmodule *module, const void *image);
 void effect_module_load_file(struct call *call, CUmodule *module, const char *path);
 void effect_library_load(struct call *call, CUlibrary *library, const void *image);
 void effect_library_load_file(struct call *call, CUlibrary *library, const char *path);
+void effect_kernel_function(struct call *call, CUfunction *function, CUkernel kernel);
+void effect_library_module(struct call *call, CUmodule *module, CUlibrary library);
 void effect_module_end(struct call *call, const void *handle);
 
 /* attributes.c */

@@ -46,6 +46,28 @@ void effect_library_load_file(struct call *call, CUlibrary *library, const char 
 	remember(call, library, path, library_file_loaded);
 }
 
+static void kernel_function_after(struct call *call, CUresult result)
+{
+	if (result == CUDA_SUCCESS)
+		images_kernel_function(*(CUfunction *)call->state[HANDLE].pointer, call->state[SOURCE].pointer);
+}
+
+void effect_kernel_function(struct call *call, CUfunction *function, CUkernel kernel)
+{
+	remember(call, function, kernel, kernel_function_after);
+}
+
+static void library_module_after(struct call *call, CUresult result)
+{
+	if (result == CUDA_SUCCESS)
+		images_library_module(*(CUmodule *)call->state[HANDLE].pointer, call->state[SOURCE].pointer);
+}
+
+void effect_library_module(struct call *call, CUmodule *module, CUlibrary library)
+{
+	remember(call, module, library, library_module_after);
+}
+
 static void end_after(struct call *call, CUresult result)
 {
 	uint64_t load = call->state[1].number;
@@ -53,7 +75,7 @@ static void end_after(struct call *call, CUresult result)
 		images_stay(call->state[HANDLE].pointer, load);
 		return;
 	}
-	images_ended(load);
+	images_ended(call->state[HANDLE].pointer, load);
 	protect_variables_ended(call);
 }
 

@@ -129,8 +129,8 @@ static const struct function_info *publish(struct function_info *info, uint64_t 
 		struct function_info *old = atomic_load_explicit(&entry->info, memory_order_relaxed);
 		if (old && same(old, info)) {
 			free(info);
-			/* The same name and parameters, but another image: an edited kernel that was loaded again. */
-			if (old->load != load) {
+			/* The same name and parameters, but another image: an edited kernel that was loaded again. What was not seen is looked for again. */
+			if (old->load != load || !load) {
 				atomic_store_explicit(&old->paths, NULL, memory_order_release);
 				old->load = 0;
 			}

@@ -31,6 +31,37 @@ void function_paths_reset(void)
 	pthread_mutex_init(&lock, NULL);
 }
 
+void images_library_module(CUmodule module, CUlibrary library)
+{
+	struct load load;
+	if (!images_find(library, &load))
+		return;
+	images_add_module(module, library, &load);
+	image_put(load.image);
+}
+
+/*
+ * Functions that were told of since anything was unloaded, by their handle: some libraries ask for one at each launch. Two that share a place take turns, at the cost
+ * of a few questions.
+ */
+#define TOLD 1024
+static _Atomic uint64_t told[TOLD];
+
+void images_kernel_function(CUfunction function, CUkernel kernel)
+{
+	CUmodule module;
+	CUlibrary library;
+	uint64_t mixed = (uintptr_t)function * 0x9e3779b97f4a7c15u;
+	uint64_t mark = mixed ^ function_epoch();
+	_Atomic uint64_t *place = &told[mixed >> 54];
+	if (atomic_load_explicit(place, memory_order_relaxed) == mark)
+		return;
+	if (drv.cuFuncGetModule && drv.cuKernelGetLibrary && drv.cuFuncGetModule(&module, function) == CUDA_SUCCESS &&
+	    drv.cuKernelGetLibrary(&library, kernel) == CUDA_SUCCESS)
+		images_library_module(module, library);
+	atomic_store_explicit(place, mark, memory_order_relaxed);
+}
+
 /* Is this library's kernel of that name the module's? It is loaded into the context, if it was not. */
 static bool library_has(CUlibrary library, const char *name, CUmodule module)
 {
@@ -43,8 +74,8 @@ static bool library_has(CUlibrary library, const char *name, CUmodule module)
 }
 
 /*
- * cuBLASLt and XLA launch functions of modules that the driver made of a library: each library is asked for a kernel of that name. Nothing is loaded but
- * where another library has one of the same name and is not in this context yet.
+ * A function of a library's kernel that the program did not get by cuKernelGetFunction(): each library is asked for a kernel of that name. Nothing is loaded
+ * but where another library has one of the same name and is not in this context yet.
  */
 static bool find_in_libraries(CUfunction function, CUmodule module, struct load *ret_load)
 {
@@ -55,12 +86,13 @@ static bool find_in_libraries(CUfunction function, CUmodule module, struct load 
 	bool seen = false;
 	if (info) {
 		size_t count = images_search_begin(libraries, room);
-		for (size_t i = 0; i < count && i < room && !seen; i++)
+		for (size_t i = 0; i < count && i < room && !seen; i++) {
 			seen = library_has(libraries[i], info->name, module) && images_find(libraries[i], ret_load);
+			if (seen)
+				images_add_module(module, libraries[i], ret_load);
+		}
 		images_search_end();
 	}
-	if (seen)
-		images_add_module(module, ret_load);
 	free(libraries);
 	return seen;
 }
@@ -186,22 +218,33 @@ static const struct kernel_paths *read_paths(const struct load *load, const char
 	return image_paths(load->image, name, machines, count, &paths) ? NULL : kept(&paths);
 }
 
-const struct kernel_paths *images_paths(CUfunction function)
+static const struct kernel_paths *find_paths(CUfunction function, const struct function_info *info, uint64_t epoch)
 {
-	uint64_t epoch = function_epoch();
-	const struct function_info *info = function_info(function);
-	if (!info)
-		return NULL;
-	const struct kernel_paths *paths = function_paths(info);
-	if (paths)
-		return paths;
+	const struct kernel_paths *paths = &unseen;
 	struct load load = {0};
-	paths = &unseen;
-	if (load_of(function, true, &load)) {
+	bool seen = load_of(function, true, &load);
+	if (!seen) {
+		images_missed();
+		seen = load_of(function, false, &load);
+	}
+	if (seen) {
 		paths = read_paths(&load, info->name);
 		image_put(load.image);
 	}
 	if (paths)
 		function_set_paths(info, paths, load.number, epoch);
+	return paths;
+}
+
+const struct kernel_paths *images_paths(CUfunction function)
+{
+	uint64_t epoch = function_epoch();
+	const struct function_info *info = function_info(function);
+	const struct kernel_paths *paths = info ? function_paths(info) : NULL;
+	if (paths || !info)
+		return paths;
+	int saved = errno;
+	paths = find_paths(function, info, epoch);
+	errno = saved;
 	return paths;
 }

@@ -10,7 +10,7 @@
 #include "shim/kernels/fatbin.h"
 #include "shim/kernels/image.h"
 
-#define MAX_ENTRIES 4096
+#define MAX_ENTRIES 65536
 #define FLAG_EXACT 0x100000  /* sm_90a: for that machine only */
 #define FLAG_FAMILY 0x200000 /* sm_100f: for machines of that major number */
 
@@ -73,6 +73,9 @@ static int join(struct kernel_paths *paths, struct kernel_paths *other)
 		paths->reason = other->reason;
 		paths->reason_offset = other->reason_offset;
 	}
+	for (size_t i = 0; i < paths->store_count && i < PATHS_STORES; i++)
+		if (paths->stores[i].base < paths->slot_count && !paths->slots[paths->stores[i].base].only_base)
+			paths->stores[i].base = UINT32_MAX;
 	kernel_paths_free(other);
 	return 0;
 }
@@ -84,34 +87,39 @@ static int analyse(const uint8_t *code, size_t bytes, bool ptx, const char *kern
 	           : paths_of_cubin(code, bytes, kernel, ret_paths);
 }
 
-/* A copy of a part of the image, with a zero behind it: what is analysed does not vanish. */
-static int part_of(const struct image *image, size_t offset, size_t bytes, uint8_t **ret_part)
+static int entry_paths(const struct image *image, size_t offset, const struct fatbin_entry *entry, const char *kernel,
+                       struct kernel_paths *ret_paths)
 {
-	uint8_t *part = malloc(bytes + 1);
-	if (!part)
-		return -ENOMEM;
-	int err = image_read(image, offset, part, bytes);
-	if (err) {
-		free(part);
-		return err;
-	}
-	part[bytes] = 0;
-	*ret_part = part;
-	return 0;
-}
-
-static int whole_paths(const struct image *image, const char *kernel, struct kernel_paths *ret_paths)
-{
-	bool ptx = image->form == IMAGE_PTX;
-	uint8_t *part;
-	if (image->copied)
-		return analyse(image->bytes, image->length, ptx, kernel, ret_paths);
-	int err = part_of(image, 0, image->length, &part);
+	struct code *code;
+	int err = image_code(image, offset, entry, &code);
 	if (err)
 		return err;
-	err = analyse(part, image->length, ptx, kernel, ret_paths);
-	free(part);
+	err = analyse(code->bytes, code->length, entry->kind == FATBIN_PTX, kernel, ret_paths);
+	code_put(code);
 	return err;
+}
+
+/* An image that is no container: as its own one entry. */
+static int whole_paths(const struct image *image, const char *kernel, struct kernel_paths *ret_paths)
+{
+	const struct fatbin_entry entry = {.kind = image->form == IMAGE_PTX ? FATBIN_PTX : FATBIN_CUBIN,
+	                                   .payload_bytes = image->length,
+	                                   .bytes = image->length};
+	return entry_paths(image, 0, &entry, kernel, ret_paths);
+}
+
+static int add_candidate(struct candidates *candidates, const struct candidate *candidate)
+{
+	if (candidates->count == candidates->room) {
+		size_t room = candidates->room ? 2 * candidates->room : 16;
+		struct candidate *list = realloc(candidates->list, room * sizeof *list);
+		if (!list)
+			return -ENOMEM;
+		candidates->list = list;
+		candidates->room = room;
+	}
+	candidates->list[candidates->count++] = *candidate;
+	return 0;
 }
 
 static int list_entries(const struct image *image, struct candidates *ret)
@@ -120,28 +128,22 @@ static int list_entries(const struct image *image, struct candidates *ret)
 	int err = image_read(image, 0, header, 16);
 	if (err)
 		return err;
-	size_t at = elf_u16(header + 6), payload, step;
+	size_t at = elf_u16(header + 6), entries = 0, payload = 0, step = 0;
 	if (at < 16 || at > image->length || elf_u16(header + 4) != 1)
 		return -EINVAL;
 	while (image->length - at >= sizeof header) {
 		struct candidate candidate = {.chosen = false};
-		if (ret->count == MAX_ENTRIES)
+		if (++entries > MAX_ENTRIES)
 			return -E2BIG;
-		if (ret->count == ret->room) {
-			size_t room = ret->room ? 2 * ret->room : 16;
-			struct candidate *list = realloc(ret->list, room * sizeof *list);
-			if (!list)
-				return -ENOMEM;
-			ret->list = list;
-			ret->room = room;
-		}
 		err = image_read(image, at, header, sizeof header);
 		if (!err)
 			err = fatbin_entry(header, image->length - at, &candidate.entry, &payload, &step);
+		candidate.payload = at + payload;
+		/* Others are for the linker, and there are many. */
+		if (!err && (candidate.entry.kind == FATBIN_PTX || candidate.entry.kind == FATBIN_CUBIN))
+			err = add_candidate(ret, &candidate);
 		if (err)
 			return err;
-		candidate.payload = at + payload;
-		ret->list[ret->count++] = candidate;
 		at += step;
 	}
 	return 0;
@@ -170,10 +172,17 @@ static unsigned choose_kind(struct candidates *candidates, unsigned kind, unsign
 	return best;
 }
 
+static _Atomic bool compiles; /* the driver compiles PTX even where there is machine code */
+
 static bool set(const char *variable)
 {
-	const char *value = getenv(variable);
+	const char *value = secure_getenv(variable);
 	return value && *value && strcmp(value, "0") != 0;
+}
+
+void image_read_environment(void)
+{
+	atomic_store(&compiles, set("CUDA_FORCE_PTX_JIT") || set("CUDA_FORCE_JIT"));
 }
 
 /*
@@ -182,35 +191,10 @@ static bool set(const char *variable)
  */
 static void choose(struct candidates *candidates, unsigned machine)
 {
-	bool compile = set("CUDA_FORCE_PTX_JIT") || set("CUDA_FORCE_JIT");
-	if (compile && choose_kind(candidates, FATBIN_PTX, machine))
+	if (atomic_load(&compiles) && choose_kind(candidates, FATBIN_PTX, machine))
 		return;
 	if (choose_kind(candidates, FATBIN_CUBIN, machine) != machine)
 		choose_kind(candidates, FATBIN_PTX, machine);
-}
-
-static int entry_paths(const struct image *image, const struct candidate *candidate, const char *kernel,
-                       struct kernel_paths *ret_paths)
-{
-	struct fatbin_entry entry = candidate->entry;
-	bool ptx = entry.kind == FATBIN_PTX;
-	uint8_t *packed, *code;
-	int err = part_of(image, candidate->payload, entry.payload_bytes, &packed);
-	if (err)
-		return err;
-	if (entry.packing == FATBIN_PLAIN) {
-		err = analyse(packed, entry.bytes, ptx, kernel, ret_paths);
-		free(packed);
-		return err;
-	}
-	entry.payload = packed;
-	err = fatbin_unpack(&entry, zstd_unpack, &code);
-	free(packed);
-	if (err)
-		return err;
-	err = analyse(code, entry.bytes, ptx, kernel, ret_paths);
-	free(code);
-	return err;
 }
 
 /* All chosen entries that have the kernel; -ENOENT: none has. */
@@ -224,7 +208,7 @@ static int chosen_paths(const struct image *image, const struct candidates *cand
 		struct kernel_paths next;
 		if (!candidates->list[i].chosen)
 			continue;
-		err = entry_paths(image, &candidates->list[i], kernel, &next);
+		err = entry_paths(image, candidates->list[i].payload, &candidates->list[i].entry, kernel, &next);
 		if (err == -ENOENT) {
 			err = 0;
 			continue;

@@ -4,13 +4,16 @@
  */
 #include "shim/kernels/images.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "shim/hash.h"
+#include "shim/kernels/function.h"
 #include "shim/kernels/image.h"
 #include "shim/kernels/images_internal.h"
+#include "shim/kernels/zstd.h"
 
 struct record {
 	const void *handle; /* CUmodule or CUlibrary */
@@ -18,7 +21,11 @@ struct record {
 	struct image *image; /* a reference */
 	CUcontext context;   /* of a module, NULL where that was not told */
 	bool library;
-	bool ending; /* a call to unload it is on its way */
+	bool ending;            /* a call to unload it is on its way */
+	CUlibrary of;           /* a module that the driver made of a library; else NULL */
+	struct record *owner;   /* that library, where this is in its list */
+	struct record *modules; /* a library's, which end with it */
+	struct record *next;    /* in such a list, or in one of what is to be freed */
 	UT_hash_handle hh;
 };
 
@@ -28,6 +35,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct record *records;
 static uint64_t loads;
 static _Atomic bool any;          /* since the start */
+static _Atomic bool missed;       /* some function was not seen, since the last load */
 static _Atomic unsigned searches; /* that may ask the driver about any library */
 
 void images_reset(void)
@@ -35,12 +43,15 @@ void images_reset(void)
 	pthread_mutex_init(&lock, NULL);
 	atomic_store(&searches, 0);
 	function_paths_reset();
+	image_code_reset();
+	image_where_reset();
 }
 
-void images_set_loader(const struct images_loader *loader)
+void images_start(struct link_map *(*object_at)(const void *address), void *(*symbol)(void *library, const char *name))
 {
-	image_set_object_finder(loader->object_at);
-	zstd_set_symbol_finder(loader->symbol);
+	zstd_set_symbol_finder(symbol);
+	image_read_environment();
+	image_set_object_finder(object_at);
 }
 
 /* With the lock held. */
@@ -51,84 +62,128 @@ static struct record *record_of(const void *handle)
 	return record;
 }
 
-/* With the lock held: takes it out, the caller frees it. */
-static void take_out(struct record *record)
+/* With the lock held: takes it out, and a library's modules with it, and puts all into `list` for free_list(). */
+static void take_out(struct record *record, struct record **list)
 {
+	struct record *module;
+	for (struct record **link = record->owner ? &record->owner->modules : NULL; link && *link; link = &(*link)->next) {
+		if (*link == record) {
+			*link = record->next;
+			break;
+		}
+	}
+	/* The analyzer takes the table for one without these elements. NOLINTBEGIN(clang-analyzer-core.NullDereference) */
+	while ((module = record->modules)) {
+		record->modules = module->next;
+		HASH_DEL(records, module);
+		module->next = *list;
+		*list = module;
+	}
 	HASH_DEL(records, record);
+	/* NOLINTEND(clang-analyzer-core.NullDereference) */
+	record->next = *list;
+	*list = record;
 }
 
-static void free_record(struct record *record)
+static void free_list(struct record *list)
 {
-	if (!record)
-		return;
-	image_put(record->image);
-	free(record);
+	while (list) {
+		struct record *record = list;
+		list = record->next;
+		image_put(record->image);
+		free(record);
+	}
 }
 
-static void free_all(struct record **list, size_t count)
+/* With the lock held: is there nothing to put in? A library is gone whose module this is, or another thread found the same. */
+static bool needless(const struct record *record, const struct record *old)
 {
-	for (size_t i = 0; i < count; i++)
-		free_record(list[i]);
+	if (!record->of)
+		return false;
+	const struct record *library = record_of(record->of);
+	return !library || library->load != record->load || (old && old->load == record->load);
 }
 
-/* Takes over the record. What had the handle before is gone: its end was not seen. */
+/*
+ * Takes over the record. What had the handle before is gone, and its functions with it: its end was not seen. Functions that were not seen are asked about
+ * anew: it may be theirs.
+ */
 static void put_in(struct record *record)
 {
+	struct record *gone = NULL;
 	pthread_mutex_lock(&lock);
 	struct record *old = record_of(record->handle);
-	if (old)
-		take_out(old);
-	if (!record->load)
-		record->load = ++loads;
-	HASH_ADD_PTR(records, handle, record);
-	bool took = hash_took(record);
+	bool stays = !needless(record, old);
+	if (stays && old)
+		take_out(old, &gone);
+	if (stays) {
+		record->load = record->load ? record->load : ++loads;
+		record->owner = record->of ? record_of(record->of) : NULL;
+		HASH_ADD_PTR(records, handle, record);
+		stays = hash_took(record);
+	}
+	if (stays && record->owner) {
+		record->next = record->owner->modules;
+		record->owner->modules = record;
+	}
 	atomic_store_explicit(&any, true, memory_order_relaxed);
+	/* Before the next load can find that this one has seen to it. */
+	if (gone || atomic_exchange(&missed, false))
+		function_forget();
 	pthread_mutex_unlock(&lock);
-	free_record(old);
-	if (!took)
-		free_record(record);
+	if (!stays) {
+		record->next = gone;
+		gone = record;
+	}
+	free_list(gone);
 }
 
-static void loaded(const void *handle, struct image *image, bool library)
+static void loaded(const void *handle, bool library, const void *image, const char *path)
 {
-	struct record *record = image ? calloc(1, sizeof *record) : NULL;
-	if (!record) {
-		if (image)
-			image_put(image);
-		return;
+	int saved = errno;
+	struct record *record = calloc(1, sizeof *record);
+	if (record) {
+		*record = (struct record){.handle = handle, .library = library};
+		record->image = path ? image_keep_file(path) : image_keep(image);
 	}
-	*record = (struct record){.handle = handle, .image = image, .library = library};
-	if (!library && drv.cuCtxGetCurrent)
-		drv.cuCtxGetCurrent(&record->context);
-	put_in(record);
+	if (record && record->image) {
+		if (!library && drv.cuCtxGetCurrent)
+			drv.cuCtxGetCurrent(&record->context);
+		put_in(record);
+	} else {
+		free(record);
+	}
+	errno = saved;
 }
 
 void images_module_loaded(CUmodule module, const void *image)
 {
-	loaded(module, image_keep(image), false);
+	loaded(module, false, image, NULL);
 }
 
 void images_module_file_loaded(CUmodule module, const char *path)
 {
-	loaded(module, image_keep_file(path), false);
+	loaded(module, false, NULL, path);
 }
 
 void images_library_loaded(CUlibrary library, const void *image)
 {
-	loaded(library, image_keep(image), true);
+	loaded(library, true, image, NULL);
 }
 
 void images_library_file_loaded(CUlibrary library, const char *path)
 {
-	loaded(library, image_keep_file(path), true);
+	loaded(library, true, NULL, path);
 }
 
 /* Searches are short. Bounded all the same: a thread of this one's may be stopped in the middle of one. */
 static void wait_for_searches(void)
 {
 	const struct timespec pause = {0, 20000};
+	int saved = errno;
 	for (int i = 0; i < SEARCH_WAITS && atomic_load(&searches); i++)
 		nanosleep(&pause, NULL);
+	errno = saved;
 }
 
 uint64_t images_ending(const void *handle)
@@ -154,49 +209,38 @@ void images_stay(const void *handle, uint64_t load)
 	pthread_mutex_unlock(&lock);
 }
 
-#define BATCH 64
-
-/* Takes out all records that fit, a batch at a time, so that none is freed with the lock held. */
-static void remove_all(bool (*fits)(const struct record *, const void *), const void *what)
+/* Functions are forgotten once more: one that was asked about while the call was on its way has an answer of what is gone. */
+void images_ended(const void *handle, uint64_t load)
 {
-	struct record *batch[BATCH];
-	size_t count;
-	do {
-		struct record *record, *next;
-		count = 0;
-		pthread_mutex_lock(&lock);
-		HASH_ITER(hh, records, record, next)
-		{
-			if (count < BATCH && fits(record, what)) {
-				take_out(record);
-				batch[count++] = record;
-			}
-		}
-		pthread_mutex_unlock(&lock);
-		free_all(batch, count);
-	} while (count == BATCH);
-}
-
-/* A library's modules share its number. */
-static bool of_load(const struct record *record, const void *load)
-{
-	return record->load == *(const uint64_t *)load;
-}
-
-static bool of_context(const struct record *record, const void *context)
-{
-	return !record->library && record->context == context;
-}
-
-void images_ended(uint64_t load)
-{
-	if (load)
-		remove_all(of_load, &load);
+	struct record *gone = NULL;
+	pthread_mutex_lock(&lock);
+	struct record *record = record_of(handle);
+	if (record && record->load == load) {
+		take_out(record, &gone);
+		function_forget();
+	}
+	pthread_mutex_unlock(&lock);
+	free_list(gone);
 }
 
 void images_context_ended(CUcontext context)
 {
-	remove_all(of_context, context);
+	struct record *record, *next, *gone = NULL;
+	pthread_mutex_lock(&lock);
+	HASH_ITER(hh, records, record, next)
+	{
+		if (!record->library && record->context == context)
+			take_out(record, &gone);
+	}
+	if (gone)
+		function_forget();
+	pthread_mutex_unlock(&lock);
+	free_list(gone);
+}
+
+void images_missed(void)
+{
+	atomic_store(&missed, true);
 }
 
 bool images_any(void)
@@ -216,13 +260,13 @@ bool images_find(const void *handle, struct load *ret_load)
 	return record;
 }
 
-void images_add_module(CUmodule module, const struct load *library)
+void images_add_module(CUmodule module, CUlibrary library, const struct load *load)
 {
 	struct record *record = calloc(1, sizeof *record);
 	if (!record)
 		return;
-	*record = (struct record){.handle = module, .load = library->number, .image = library->image};
-	image_get(library->image);
+	*record = (struct record){.handle = module, .of = library, .load = load->number, .image = load->image};
+	image_get(load->image);
 	if (drv.cuCtxGetCurrent)
 		drv.cuCtxGetCurrent(&record->context);
 	put_in(record);

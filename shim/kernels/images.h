@@ -36,11 +36,18 @@ void images_library_loaded(CUlibrary library, const void *image);
 void images_library_file_loaded(CUlibrary library, const char *path);
 
 /*
+ * The program got the function of a library's kernel, or a library's module, in the current context: code that the driver made of the library. A function
+ * that is told again costs a look at a table.
+ */
+void images_kernel_function(CUfunction function, CUkernel kernel);
+void images_library_module(CUmodule module, CUlibrary library);
+
+/*
  * The end of a module or library, in two steps, since its handle may be given to another thread's load before the driver returns: the number of the load that
  * has the handle now (0: not seen), before the call; and afterwards that it ended, or stays since the call failed.
  */
 uint64_t images_ending(const void *handle);
-void images_ended(uint64_t load);
+void images_ended(const void *handle, uint64_t load);
 void images_stay(const void *handle, uint64_t load);
 
 /* Was any module or library loaded? One load. */
@@ -53,13 +60,9 @@ void images_context_ended(CUcontext context);
 uint64_t images_origin(CUfunction function);
 
 /*
- * What must be asked of the loader, handed in by who knows its doors, before the first load. Without it all images are copied, and those packed with
- * zstd cannot be read.
+ * Before the first load: how to find the loaded object that an address lies in (NULL: in none), and a symbol of a library, handed in by who knows its doors. Until
+ * then all images are copied.
  */
-struct images_loader {
-	struct link_map *(*object_at)(const void *address); /* the loaded object that an address lies in; NULL: none */
-	void *(*symbol)(void *library, const char *name);   /* dlsym */
-};
-void images_set_loader(const struct images_loader *loader);
+void images_start(struct link_map *(*object_at)(const void *address), void *(*symbol)(void *library, const char *name));
 
 #endif

@@ -18,8 +18,11 @@ struct load {
 /* The load that a module or library came from, with a reference to its image. False: not seen. */
 bool images_find(const void *handle, struct load *ret_load);
 
-/* A module that belongs to a library, in the current context: it ends with it. */
-void images_add_module(CUmodule module, const struct load *library);
+/* A function was not seen. The next load ends what is known of it; what was loaded before this call must be looked for once more. */
+void images_missed(void);
+
+/* A module that belongs to a library's load, in the current context: it ends with it. */
+void images_add_module(CUmodule module, CUlibrary library, const struct load *load);
 
 /*
  * Fills in up to `room` loaded libraries; returns how many there are. From here to images_search_end() none of them is unloaded: threads that want to, wait

@@ -369,7 +369,9 @@ static void put_candidates(struct buffer *buf, const struct report_event *event)
 		buffer_string(buf, " (");
 		buffer_plain(buf, kernel->api ? kernel->api : "graph", NAME_LIMIT);
 		put_argument(buf, kernel);
-		buffer_string(buf, ") at ");
+		buffer_string(buf, kernel->code.verdict && !strcmp(kernel->code.verdict, "near")
+		                           ? "), which stores beside it, at "
+		                           : ") at ");
 		put_place(buf, &kernel->site);
 		buffer_string(buf, "\n");
 	}

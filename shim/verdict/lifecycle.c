@@ -218,7 +218,7 @@ void lifecycle_start(void)
 		return;
 	}
 	site_set_resolver(door_find_symbol);
-	images_set_loader(&(struct images_loader){door_object_at, door_dlsym});
+	images_start(door_object_at, door_dlsym);
 	prepare_verify();
 	if (protect_start() || pthread_atfork(fork_prepare, fork_parent, fork_child)) {
 		lifecycle_disable("out of memory at the start");

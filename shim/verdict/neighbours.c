@@ -225,10 +225,10 @@ size_t neighbours_beside(struct registry *ranges, uint64_t address, struct range
 	for (uint64_t reach = FIRST_REACH; !count; reach <<= 4) {
 		uint64_t from = address - low > reach ? address - reach : low;
 		uint64_t to = high - address > reach ? address + reach : high;
-		size_t half = NEIGHBOURS_BESIDE / 2;
-		count = last_of(ranges, from, address, ret_ranges, half);
-		size_t above = registry_overlaps(ranges, address, to, ret_ranges + count, half);
-		count += above < half ? above : half;
+		count = last_of(ranges, from, address, ret_ranges, NEIGHBOURS_BESIDE / 2);
+		size_t room = NEIGHBOURS_BESIDE - count;
+		size_t behind = registry_overlaps(ranges, address, to, ret_ranges + count, room);
+		count += behind < room ? behind : room;
 		if ((from == low && to == high) || reach >> 60)
 			break;
 	}

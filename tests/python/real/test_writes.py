@@ -22,7 +22,7 @@ main()
 
 @dataclass
 class Write:
-    """`call` writes `size` bytes of p from `start` on, 0: rows with gaps, whose sum is not worked out. `kernel` and `node` say who did it beneath the call."""
+    """`call` writes `size` bytes of p from `start` on, gaps between rows not counted. `kernel` and `node` say who did it beneath the call."""
     api: str
     call: str
     size: int
@@ -78,13 +78,13 @@ WRITES = {
     "asynchronous copy": Write("cuMemcpyDtoDAsync_v2", "driver.cuMemcpyDtoDAsync(p, q, 64, stream)", 64),
     "copy by address": Write("cuMemcpy", "driver.cuMemcpy(p, q, 64)", 64),
     "asynchronous copy by address": Write("cuMemcpyAsync", "driver.cuMemcpyAsync(p, q, 64, stream)", 64),
-    "pitched copy": Write("cuMemcpy2D_v2", "driver.cuMemcpy2D(copy)", 0, 128, COPY_2D),
-    "asynchronous pitched copy": Write("cuMemcpy2DAsync_v2", "driver.cuMemcpy2DAsync(copy, stream)", 0, 128, COPY_2D),
-    "copy of a volume": Write("cuMemcpy3D_v2", "driver.cuMemcpy3D(copy)", 0, 0, COPY_3D),
+    "pitched copy": Write("cuMemcpy2D_v2", "driver.cuMemcpy2D(copy)", 64, 128, COPY_2D),
+    "asynchronous pitched copy": Write("cuMemcpy2DAsync_v2", "driver.cuMemcpy2DAsync(copy, stream)", 64, 128, COPY_2D),
+    "copy of a volume": Write("cuMemcpy3D_v2", "driver.cuMemcpy3D(copy)", 384, 0, COPY_3D),
     "set of bytes": Write("cuMemsetD8_v2", "driver.cuMemsetD8(p + 1, 5, 9)", 9, 1),
     "set of words": Write("cuMemsetD32_v2", "driver.cuMemsetD32(p, 5, 9)", 36),
     "asynchronous set": Write("cuMemsetD16Async", "driver.cuMemsetD16Async(p, 5, 9, stream)", 18),
-    "pitched set": Write("cuMemsetD2D8_v2", "driver.cuMemsetD2D8(p, 256, 5, 16, 4)", 0),
+    "pitched set": Write("cuMemsetD2D8_v2", "driver.cuMemsetD2D8(p, 256, 5, 16, 4)", 64),
     "written value": Write("cuStreamWriteValue32_v2", "driver.cuStreamWriteValue32(stream, p + 4, 7, 0)", 4, 4),
     "batch of memory operations": Write("cuStreamBatchMemOp_v2", "driver.cuStreamBatchMemOp(stream, 1, [operation], 0)", 4, 8, MEMOP),
     "kernel": Write("cuLaunchKernel", "driver.cuLaunchKernel(*kernel('fill', p, 7, SIZE // 4))", 4096, kernel="fill"),
@@ -99,7 +99,7 @@ CASES = [pytest.param(write, id=name) for name, write in WRITES.items()]
 
 
 def lines(write, verb, word):
-    return f'cuconst: {word}: {write.writer} {verb} {f"{write.size} bytes of " if write.size else ""}read-only "weights"'
+    return f'cuconst: {word}: {write.writer} {verb} {write.size} bytes of read-only "weights"'
 
 
 def check_record(record, write, program, action):
@@ -183,6 +183,24 @@ def test_a_store_of_the_value_that_was_there(program, mode):
     result = made.run(mode)
     assert (result.status, result.first, result.records) == (0, "", []), result.stderr
     assert made.run("deny").only["action"] == "denied"
+
+
+@pytest.mark.parametrize("protect, options", [
+    ("protect((p, SIZE), label='weights', verify_only=True)", ()),
+    ("protect((p, SIZE), label='weights')", ("--option", "store_paths=0")),
+], ids=["verify_only", "store_paths=0"])
+def test_what_deny_does_not_refuse(program, protect, options):
+    made = program(f"guard = {protect}\ncheck(driver.cuLaunchKernel(*kernel('fill', p, 7, SIZE // 4)))\nsynchronize()\n")
+    result = made.run("deny", *options)
+    assert result.first == 'cuconst: violation: kernel fill (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only "weights"', result.stderr
+    assert result.only["kernel"]["verdict"] == ("unknown" if options else "stores")
+
+
+def test_a_suppressed_kernel_is_not_refused(program, tmp_path):
+    (tmp_path / "known").write_text("kernel:fi*\n")
+    made = program("guard = protect((p, SIZE))\ncheck(driver.cuLaunchKernel(*kernel('fill', p, 7, SIZE // 4)))\nsynchronize()\nprint(digest(p))\n")
+    result = made.run("deny", "--suppressions", str(tmp_path / "known"))
+    assert (result.status, result.first, result.stdout) == (0, "", "{0: 3072, 7: 1024}\n"), result.stderr
 
 
 VERDICTS = {
