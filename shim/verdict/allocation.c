@@ -3,6 +3,7 @@
 #include <stdbool.h>
 
 #include "shim/twins/serve.h"
+#include "shim/verdict/neighbours.h"
 
 #define MAPPINGS 64 /* that are looked at beyond a range, on each side */
 
@@ -20,8 +21,12 @@ static bool is_mapping(uint64_t address)
 /* Mappings of one reservation lie side by side and serve one pool: those next to the range's are its neighbours as well. Other allocations end where they end. */
 static void add_mappings(struct allocation *allocation)
 {
+	struct registry *known = neighbours_all();
 	CUdeviceptr base;
 	size_t bytes;
+	/* What was found out for another range: a pool may have thousands of mappings, and a model as many tensors. */
+	if (known && neighbours_hit(known, allocation->start) && neighbours_hit(known, allocation->end - 1))
+		return;
 	if (!is_mapping(allocation->start))
 		return;
 	for (int i = 0; i < MAPPINGS && allocation->start && is_mapping(allocation->start - 1) &&

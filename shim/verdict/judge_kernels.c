@@ -1,5 +1,6 @@
 /* Kernels: refused by what their code says, or checked by what their launch did. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "shim/cuconst.h"
 #include "shim/kernels/function.h"
@@ -132,13 +133,13 @@ static struct verify_writer call_writer(const struct call *call)
 
 const struct report_kernel *judge_neighbours(const struct range *range, uint64_t since, size_t *ret_count)
 {
-	struct report_kernel *kernels = malloc(NEIGHBOURS_WRITERS * sizeof *kernels);
-	*ret_count = kernels ? neighbours_writers(range, since, kernels, NEIGHBOURS_WRITERS) : 0;
-	if (!*ret_count) {
-		free(kernels);
-		kernels = NULL;
-	}
-	return kernels;
+	struct report_kernel kernels[NEIGHBOURS_WRITERS];
+	size_t count = neighbours_writers(range, since, kernels, NEIGHBOURS_WRITERS);
+	struct report_kernel *kept = count ? malloc(count * sizeof *kept) : NULL;
+	*ret_count = kept ? count : 0;
+	if (kept)
+		memcpy(kept, kernels, count * sizeof *kept);
+	return kept;
 }
 
 static void free_candidates(struct verify_target *targets, size_t count)

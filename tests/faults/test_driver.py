@@ -125,3 +125,24 @@ def test_each_allocation_fails_once(name, twins, tmp_path):
         done = scene("memory", name, options=options, preload=preload, NO_MEMORY=nth)
         assert done.status == 0, (nth, done)
         assert not collections.Counter(blamed(folder)) - collections.Counter(truth), nth
+
+
+@needs_malloc
+def test_a_kernel_whose_code_cannot_be_read_for_want_of_memory(tmp_path):
+    """In deny: refused where it was read, else unknown and checked. Never taken for clean."""
+    def play(nth, *arguments):
+        folder = tmp_path / str(nth)
+        folder.mkdir()
+        preload, options = preloads(folder)
+        done = scene("memory", "judged", *arguments, options=f"mode=deny:{options}", preload=preload, NO_MEMORY=nth)
+        assert done.status == 0, (nth, done)
+        return done.out.split(), blamed(folder)
+
+    (said, count), found = play(0, "count")
+    assert said == "refused" and found == ["fill"] and 10 < int(count) < 500
+    seen = collections.Counter()
+    for nth in [*range(1, int(count) + 1), "all"]:
+        (said, *_), found = play(nth)
+        seen[said] += 1
+        assert found == ["fill"] or said == "unjudged" or nth == "all", (nth, said, found)
+    assert seen["unknown"] > 5 and seen["refused"] > 0, seen
