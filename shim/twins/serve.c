@@ -139,11 +139,23 @@ static CUresult wait_for(CUcontext context)
 	return result;
 }
 
+/* The current context, where it is another one of the same device: it needed no leave to use the memory. */
+static void wait_for_neighbour(CUcontext context, CUdevice device)
+{
+	CUcontext current = NULL;
+	CUdevice here;
+
+	if (drv.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current && current != context &&
+	    drv.cuCtxGetDevice(&here) == CUDA_SUCCESS && here == device)
+		wait_for(current);
+}
+
 #define WAIT_PEERS 64 /* contexts; of more the work is not waited for */
 
 CUresult serve_synchronize(CUcontext context, CUdeviceptr own)
 {
-	CUcontext peers[WAIT_PEERS], current = NULL;
+	CUcontext peers[WAIT_PEERS];
+	CUdevice device = 0;
 	size_t peer_count = 0;
 	uint32_t limit = 0;
 	uint64_t serial = 0;
@@ -154,6 +166,7 @@ CUresult serve_synchronize(CUcontext context, CUdeviceptr own)
 	struct arena *arena = arena_of(context);
 	if (arena) {
 		serial = arena->serial;
+		device = arena->device;
 		limit = arena->epoch++;
 		if (!arena->epoch)
 			arena->epoch = 1;
@@ -164,9 +177,8 @@ CUresult serve_synchronize(CUcontext context, CUdeviceptr own)
 	CUresult result = wait_for(context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (drv.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current && current != context)
-		wait_for(current);
 	/* Another context's trouble is not this one's. */
+	wait_for_neighbour(context, device);
 	for (size_t i = 0; i < peer_count; i++)
 		wait_for(peers[i]);
 	lock_acquire(&serve_lock);

@@ -58,7 +58,7 @@ CUcontext serve_context(CUdeviceptr address);
 /* A context is gone (or emptied by a reset), and with it all memory that it was given. After the driver's call. */
 void serve_context_ended(CUcontext context);
 
-/* What serving holds; for tests and the summary. */
+/* What serving holds; for tests. */
 struct serve_counts {
 	uint64_t pieces, piece_bytes; /* live allocations of the program */
 	uint64_t blocks, block_bytes; /* mappings */

@@ -120,16 +120,18 @@ static void a_free_waits_and_fails_whole(void)
 	CHECK(serve_context(at) == fake_context(2));
 	NEED(serve_cuMemFree_v2(at));
 	CHECK_EQUAL(fake_state().synchronized, waits + 1);
-	/* From another context: both are waited for; from none: the owner. */
+	/* From another context of the device: both are waited for; from one of another device, or from none: the owner. */
 	at = get(100);
-	fake_enter(3);
+	fake_enter(5);
 	NEED(serve_cuMemFree_v2(at));
 	CHECK_EQUAL(fake_state().synchronized, waits + 3);
-	fake_enter(2);
-	at = get(100);
-	fake_enter(0);
-	NEED(serve_cuMemFree_v2(at));
-	CHECK_EQUAL(fake_state().synchronized, waits + 4);
+	for (unsigned context = 0; context <= 3; context += 3) {
+		fake_enter(2);
+		at = get(100);
+		fake_enter(context);
+		NEED(serve_cuMemFree_v2(at));
+	}
+	CHECK_EQUAL(fake_state().synchronized, waits + 5);
 }
 
 static void a_sick_context_gets_nothing(void)

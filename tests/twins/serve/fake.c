@@ -328,6 +328,13 @@ static CUresult disable_peer(CUcontext context)
 	return change_peer();
 }
 
+static CUresult is_capturing(CUstream stream, CUstreamCaptureStatus *status)
+{
+	(void)stream;
+	*status = CU_STREAM_CAPTURE_STATUS_NONE;
+	return CUDA_SUCCESS;
+}
+
 static CUresult exchange_mode(CUstreamCaptureMode *mode)
 {
 	*mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -397,6 +404,7 @@ void fake_start(void)
 	                      .cuMemGetAddressRange_v2 = address_range,
 	                      .cuCtxEnablePeerAccess = enable_peer,
 	                      .cuCtxDisablePeerAccess = disable_peer,
+	                      .cuStreamIsCapturing = is_capturing,
 	                      .cuThreadExchangeStreamCaptureMode = exchange_mode};
 	serve_init(&events);
 }
