@@ -1,4 +1,6 @@
 /* Scenes about strict's swapped arguments: reads are right, stores fault and are named, and what must not be swapped is not. */
+#include <pthread.h>
+
 #include "vmm.h"
 
 static CUmodule kernels;
@@ -320,7 +322,7 @@ static void no_room(const char *argument)
 	EXPECT((int)result() == 99 * 50 && stats().verified == 1);
 }
 
-/* Parameters that need more room than a call has: sixty structs of sixteen bytes would do. Here the list of pointers alone is long. */
+/* The protection ends with the mapping; other memory at the same addresses is another matter. */
 static void freed_and_mapped_again(const char *argument)
 {
 	int count = 100, store = 0;
@@ -441,6 +443,100 @@ static void view_stored_at_exit(const char *argument)
 	run("add_each", 32, params);
 }
 
+/* A parameter that needs more room than a call has. */
+static void large_struct(const char *argument)
+{
+	static struct {
+		CUdeviceptr data[200];
+	} large;
+	int store = 0;
+	void *params[] = {&large, &out, &store};
+
+	large.data[199] = w;
+	guard();
+	run("large_struct", 1, params);
+	EXPECT((int)result() == 5 && stats().verified == 0 && large.data[199] == w);
+}
+
+/* Threads that launch with swapped arguments, each in a stream of its own. */
+static void *launch_many(void *data)
+{
+	CUstream mine;
+	CUdeviceptr sum = q + 64 * (size_t)data;
+	int count = 100, store = 0;
+	void *params[] = {&w, &sum, &count, &store};
+
+	CHECK(cuCtxSetCurrent(context));
+	CHECK(cuStreamCreate(&mine, CU_STREAM_NON_BLOCKING));
+	for (int i = 0; i < 1000; i++) {
+		CHECK(cuLaunchKernel(function("read_or_store"), 1, 1, 1, 1, 1, 1, 0, mine, params, NULL));
+		if (i % 100 == 99) {
+			CHECK(cuStreamSynchronize(mine));
+			EXPECT(word_at(sum) == 99 * 50);
+			CHECK(cuMemsetD32(sum, 0, 1));
+		}
+	}
+	return NULL;
+}
+
+static void threads(const char *argument)
+{
+	pthread_t of[4];
+
+	guard();
+	for (size_t i = 0; i < 4; i++)
+		EXPECT(pthread_create(&of[i], NULL, launch_many, (void *)i) == 0);
+	for (size_t i = 0; i < 4; i++)
+		EXPECT(pthread_join(of[i], NULL) == 0);
+	EXPECT(stats().verified == 0 && stats().stores == 4000);
+}
+
+/* Memory of the first device that the second one may use: the second one reads through the twin. Argument: 1: it stores, too. */
+static void peer(const char *argument)
+{
+	CUdevice other;
+	CUcontext second;
+	CUmodule there;
+	CUfunction reader;
+	CUstream work;
+	CUdeviceptr sum;
+	int devices = 0, can = 0, count = 10, store = atoi(argument);
+
+	CHECK(cuDeviceGetCount(&devices));
+	if (devices < 2)
+		_exit(77);
+	CHECK(cuDeviceGet(&other, 1));
+	CHECK(cuDeviceCanAccessPeer(&can, other, 0));
+	if (!can)
+		_exit(77);
+	const CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1},
+	                                .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CHECK(cuMemSetAccess(w, GRAIN, &access, 1));
+	CUdeviceptr twin = view(w, 4096);
+	CHECK(cuDevicePrimaryCtxRetain(&second, other));
+	CHECK(cuCtxSetCurrent(second));
+	static char text[1 << 16];
+	FILE *file = fopen(getenv("SWAP_PTX"), "r");
+	EXPECT(file && fread(text, 1, sizeof text - 1, file) > 0);
+	fclose(file);
+	CHECK(cuModuleLoadData(&there, text));
+	CHECK(cuModuleGetFunction(&reader, there, "read_or_store"));
+	CHECK(cuMemAlloc(&sum, 8));
+	CHECK(cuStreamCreate(&work, CU_STREAM_NON_BLOCKING));
+	void *params[] = {&twin, &sum, &count, &store};
+	CHECK(cuLaunchKernel(reader, 1, 1, 1, 1, 1, 1, 0, work, params, NULL));
+	if (!store) {
+		CHECK(cuStreamSynchronize(work));
+		EXPECT(word_at(sum) == 45);
+		_exit(0);
+	}
+	EXPECT(cuStreamSynchronize(work) != CUDA_SUCCESS);
+	/* The first device's context lives. */
+	CHECK(cuCtxSetCurrent(context));
+	EXPECT(word_at(w) == 0 && word_at(w + 4) == 1);
+	_exit(5);
+}
+
 static const struct scene scenes[] = {
 	{"reads", reads},
 	{"stores", stores},
@@ -464,6 +560,9 @@ static const struct scene scenes[] = {
 	{"view_stored", view_stored},
 	{"view_refused", view_refused},
 	{"no_fault_in_log", no_fault_in_log},
+	{"large_struct", large_struct},
+	{"threads", threads},
+	{"peer", peer},
 	{"several", several},
 	{"own_fault", own_fault},
 	{"view_in_graph", view_in_graph},

@@ -66,6 +66,18 @@ __global__ void add_each(int *data, int by)
 	atomicAdd(&data[threadIdx.x], by);
 }
 
+/* More parameters than a call has room for. */
+struct large {
+	int *data[200];
+};
+
+__global__ void large_struct(struct large l, int *sum, int store)
+{
+	*sum = l.data[199][5];
+	if (store)
+		*l.data[199] = 0;
+}
+
 /* Takes a while, then stores. */
 __global__ void late_store(int *data, int rounds)
 {

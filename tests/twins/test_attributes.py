@@ -1,6 +1,6 @@
 """Pointer attributes of protected memory, in each mode."""
 import pytest
-from harness import play
+from player import play
 
 
 @pytest.mark.parametrize("mode,flags", [("log", 3), ("deny", 1), ("strict", 1)])

@@ -2,13 +2,13 @@
 import functools
 
 import pytest
-from harness import HERE, play as play_scene
+from player import HERE, play as play_scene
 
 play = functools.partial(play_scene, "swap", SWAP_PTX=str(HERE / "swap.ptx"))
 
 
 @pytest.mark.parametrize("scene", ["reads", "difference", "packed", "captured", "overlapping", "exempt", "nested", "no_twin", "no_room",
-                                   "freed_and_mapped_again"])
+                                   "freed_and_mapped_again", "threads", "large_struct"])
 def test_goes_on_in_strict(scene, tmp_path):
     done = play(scene, tmp_path, "strict")
     assert done.returncode == 0, done
@@ -131,3 +131,12 @@ def test_found_at_exit(mode, status, tmp_path):
     assert done.returncode == status, done
     (record,) = done.violations
     assert record["fault"] == "cuconst_at_exit" and record["kernel"]["name"] == "add_each"
+
+
+@pytest.mark.parametrize("store,status", [(0, 0), (1, 5)])
+def test_peer(store, status, tmp_path):
+    done = play("peer", tmp_path, argument=store, SOFTGPU_DEVICES="2")
+    if done.returncode == 77:
+        pytest.skip("no two devices that reach each other's memory")
+    assert done.returncode == status, done
+    assert [record["kernel"]["name"] for record in done.violations] == ["read_or_store"] * store

@@ -1,9 +1,9 @@
 """Read-only views in C: each scene of views.c, in each mode that makes a difference."""
 import pytest
-from harness import play
+from player import play
 
 QUIET = ["of_a_view", "mapping_calls", "grows", "follows_access", "frees_in_time", "failed_unmap", "failed_unmap_late", "reasons",
-         "no_room", "second_is_free", "owner_recycles", "threads", "contexts", "capture", "untouched", "not_counted"]
+         "no_room", "second_is_free", "owner_recycles", "threads", "contexts", "capture", "untouched", "forked", "not_counted"]
 
 
 @pytest.mark.parametrize("mode", ["log", "strict"])
@@ -48,6 +48,12 @@ def test_memory_operation_is_refused_in_every_mode(mode, tmp_path):
 
 def test_memory_operation_in_strict(tmp_path):
     assert play("views", "memory_operation", tmp_path, "strict").returncode == 86
+
+
+@pytest.mark.parametrize("scene", ["served", "served_no_leak"])
+def test_of_served_memory(scene, tmp_path):
+    done = play("views", scene, tmp_path, options=":twins=all")
+    assert done.returncode == 0 and not done.violations, done
 
 
 def test_off(tmp_path):

@@ -79,14 +79,13 @@ __attribute__((unused)) static size_t free_memory(void)
 	return left;
 }
 
-/* How often the driver was called, on the software GPU. */
+/* How often the driver was called, on the software GPU; on a real one nobody counts, and it is 0. */
 __attribute__((unused)) static unsigned long long calls(const char *symbol)
 {
 	static uint64_t (*count)(const char *);
 	if (!count)
 		*(void **)&count = dlsym(RTLD_DEFAULT, "softgpu_calls");
-	EXPECT(count);
-	return count(symbol);
+	return count ? count(symbol) : 0;
 }
 
 /* The next call of a driver function answers `status`, on the software GPU. */
