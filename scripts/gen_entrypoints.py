@@ -104,7 +104,7 @@ def hooks(rows, calls, _):
         out += [f"HOOK_EXPORT CUresult {name}({', '.join(row.params) or 'void'})", "{",
                 f"\tif (HOOK_UNLIKELY(!drv.{name}) && !hook_open((void **)&drv.{name}))",
                 "\t\treturn CUDA_ERROR_NOT_FOUND;"]
-        if row.verdict != "track":
+        if row.verdict != "track" and not row.effect.startswith("G"):
             out += [f"\thook_count({counter});"]
         out += [f"\tif ({bypass}())", f"\t\treturn drv.{name}({arguments});",
                 "\tstruct call call;",

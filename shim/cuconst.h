@@ -39,9 +39,11 @@ typedef enum cuconst_result {
 } cuconst_result;
 
 /* Flags of cuconst_protect(). */
-#define CUCONST_NO_BASELINE 1u /* judge calls only: take no digest, verify no kernel */
+#define CUCONST_NO_BASELINE 1u /* judge calls only, a launch by its kernel's code: take no digest, compare no bytes */
 #define CUCONST_STREAM                                                                                                 \
 	2u /* `stream` is given: the bytes are produced by its pending work (else the context is synchronised) */
+#define CUCONST_VERIFY_ONLY                                                                                            \
+	4u /* never refuse a kernel for this range, compare bytes instead: its address is rightly the base of stores beyond it (paged caches) */
 
 /* Optional facts about a protection. Set `size` to sizeof(struct cuconst_protect_info); zero the rest. Strings are copied. */
 struct cuconst_protect_info {
@@ -57,7 +59,7 @@ struct cuconst_protect_info {
 struct cuconst_range_info {
 	uint64_t ptr, bytes;
 	cuconst_handle handle;
-	uint64_t checks;     /* calls and launches judged against it */
+	uint64_t checks;     /* calls and launches judged against it, but for kernels that cannot store there */
 	uint64_t violations; /* records of kind violation that name it */
 	char label[256];     /* cut at 255 bytes */
 };
@@ -76,6 +78,14 @@ struct cuconst_stats {
 	uint64_t inconclusive;
 	uint64_t unverified; /* checks that could not be made or had not come back at the end */
 	uint64_t suppressed;
+	/*
+	 * Launches with an address in an allocation that holds a protected range, by the worst of what the kernel's code says of such addresses. Others
+	 * concern no range.
+	 */
+	uint64_t clean; /* none is stored through: not checked */
+	uint64_t near;  /* one beside a range is stored through */
+	uint64_t unknown; /* the kernel stores through addresses that did not come from its parameters, or could not be read */
+	uint64_t stores; /* one in a range is stored through */
 };
 
 /*

@@ -161,7 +161,7 @@ static int put_all(const char *path, struct scan_result *result, bool json, bool
 		return TOOL_OS_ERROR;
 	}
 	if (result->zstd)
-		tool_say("%s: %zu images are packed with zstd, which this build cannot read", path, result->zstd);
+		tool_say("%s: %zu images are packed with zstd, and libzstd.so.1 was not found", path, result->zstd);
 	if (result->damaged)
 		tool_say("%s: %zu images are damaged", path, result->damaged);
 	if (!result->count && !result->zstd && !result->damaged)

@@ -4,13 +4,11 @@
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef TOOL_ZSTD
-#include <zstd.h>
-#endif
 
 #include "shim/kernels/elf.h"
 #include "shim/kernels/fatbin.h"
 #include "shim/kernels/ptx_list.h"
+#include "shim/kernels/zstd.h"
 
 /* One image whose kernels are being told. */
 struct image {
@@ -101,15 +99,6 @@ static int scan_cubin(struct image *image)
 	return answer;
 }
 
-#ifdef TOOL_ZSTD
-static int unpack_zstd(uint8_t *to, size_t bytes, const uint8_t *from, size_t from_bytes)
-{
-	return ZSTD_decompress(to, bytes, from, from_bytes) == bytes ? 0 : -EINVAL;
-}
-#else
-static const fatbin_zstd unpack_zstd = NULL;
-#endif
-
 static int scan_entry(const struct fatbin_entry *entry, const struct scan_filter *filter, struct scan_result *result)
 {
 	struct image image = {.result = result, .filter = filter, .length = entry->bytes};
@@ -118,7 +107,7 @@ static int scan_entry(const struct fatbin_entry *entry, const struct scan_filter
 
 	if ((entry->kind != FATBIN_PTX && entry->kind != FATBIN_CUBIN) || (filter->sm && entry->sm != filter->sm))
 		return 0;
-	answer = fatbin_unpack(entry, unpack_zstd, &bytes);
+	answer = fatbin_unpack(entry, zstd_decoder(), &bytes);
 	if (answer == -ENOMEM)
 		return answer;
 	if (answer) {

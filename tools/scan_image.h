@@ -17,7 +17,7 @@ struct scan_result {
 	struct scan_kernel *kernels;
 	size_t count, room;
 	size_t images;        /* PTX texts and cubins that were read */
-	size_t damaged, zstd; /* images that could not be: damaged, or packed in a way that this build cannot unpack */
+	size_t damaged, zstd; /* images that could not be: damaged, or packed with zstd where there is no libzstd */
 };
 
 /* What to leave out: kernels whose names do not match the glob (NULL: none), images for another machine (0: none). */

@@ -6,11 +6,16 @@
 
 #include <stddef.h>
 
+struct link_map;
+
 /* The real dlsym of libc, as if called by the shim. NULL when it cannot be found (then every door is transparent). */
 void *door_dlsym(void *handle, const char *name);
 
 /* Our hook for an address inside the real driver, or NULL: not one of ours, or the driver was not found. Lock-free, a few ns. */
 void *door_swap(const void *real);
+
+/* The object in which an address lies, or NULL. Not pinned. Lock-free from glibc 2.35 on. */
+struct link_map *door_object_at(const void *address);
 
 /* An exported symbol of whatever is loaded, found without dlsym's caller rules: dl_iterate order over the link map. NULL: none. For site_set_resolver(). */
 void *door_find_symbol(const char *name);

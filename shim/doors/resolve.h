@@ -18,9 +18,6 @@ extern void *door_real_dlsym, *door_real_dlvsym;
 /* Finds them in libc's symbol table. False: neither glibc nor anything like it. */
 bool door_find_libc(void);
 
-/* The object in which an address lies, or NULL. Not pinned. Lock-free from glibc 2.35 on. */
-struct link_map *door_object_at(const void *address);
-
 /* Is it a libcuda: by file name, or by DT_SONAME, whatever its name? */
 bool door_is_driver(const struct link_map *map);
 

@@ -14,6 +14,8 @@ void call_begin(struct call *call, enum entry_id entry, CUstream stream, void *c
 	call->stream = stream;
 	call->graph = 0;
 	call->serial = 0;
+	call->deferred = call->concerned = false;
+	call->verdict = KERNEL_CLEAN;
 	call->writes = call->inline_writes;
 	call->write_count = 0;
 	call->write_room = CALL_INLINE_WRITES;

@@ -8,8 +8,7 @@
 #include "registry/registry.h"
 #include "shim/driver.h"
 #include "shim/effects/effect.h"
-
-struct function_info; /* kernels/function.h */
+#include "shim/kernels/slot_verdict.h"
 
 /* A write by contract. */
 struct call_write {
@@ -17,9 +16,12 @@ struct call_write {
 	const char *node; /* kind of graph node, static text; NULL: the call itself */
 };
 
-/* A parameter slot of a kernel that holds an address in a protected range. */
+/* A parameter slot of a kernel that holds an address in a protected range, or beside one, and that the kernel may store through. */
 struct call_slot {
 	const struct function_info *function;
+	const struct kernel_paths *paths; /* NULL: not known */
+	enum kernel_verdict verdict;      /* KERNEL_NEAR, or KERNEL_UNKNOWN with a value outside: beside the range */
+	struct slot_paths may;
 	int argument;
 	uint32_t offset; /* bytes into that argument */
 	uint64_t value;
@@ -35,6 +37,9 @@ struct call {
 	CUstream stream; /* never NULL: CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a real one */
 	uint64_t graph;  /* CUgraphExec, for graph launches */
 	uint64_t serial; /* of a launch: launch_serial() when it was made; 0: no launch */
+	bool deferred;   /* kernels are recorded, not run: a capture, a node that is added or edited */
+	bool concerned;  /* a parameter of a kernel holds an address in an allocation with a protected range */
+	enum kernel_verdict verdict; /* the worst of its slots */
 
 	struct call_write *writes;
 	size_t write_count, write_room;
@@ -109,7 +114,15 @@ void effect_unmap(struct call *call, uint64_t address, uint64_t bytes);
 void effect_context_end(struct call *call, CUcontext context);
 void effect_primary_end(struct call *call, CUdevice device);
 void effect_primary_reset(struct call *call, CUdevice device);
-void effect_module_end(struct call *call);
+
+/* modules.c */
+void effect_module_load(struct call *call, CUmodule *module, const void *image);
+void effect_module_load_file(struct call *call, CUmodule *module, const char *path);
+void effect_library_load(struct call *call, CUlibrary *library, const void *image);
+void effect_library_load_file(struct call *call, CUlibrary *library, const char *path);
+void effect_kernel_function(struct call *call, CUfunction *function, CUkernel kernel);
+void effect_library_module(struct call *call, CUmodule *module, CUlibrary library);
+void effect_module_end(struct call *call, const void *handle);
 
 /* launches.c */
 void effect_launch(struct call *call, CUfunction function, void **params, void **extra);
@@ -138,6 +151,9 @@ void effect_exec_node(struct call *call, CUgraphExec exec, CUgraphNode node, CUg
 void effect_exec_update(struct call *call, CUgraphExec exec, CUgraph graph);
 void effect_exec_enable(struct call *call, CUgraphExec exec, CUgraphNode node, unsigned enabled);
 void effect_graph_launch(struct call *call, CUgraphExec exec);
+void effect_graph_kernel_v1(struct call *call, const CUDA_KERNEL_NODE_PARAMS_v1 *params);
+void effect_graph_kernel(struct call *call, const CUDA_KERNEL_NODE_PARAMS *params);
+void effect_graph_node(struct call *call, const CUgraphNodeParams *params);
 void effect_graph_add(struct call *call, CUgraphNode *node, CUgraph graph, CUgraphNodeParams *params);
 void effect_graph_destroy(struct call *call, CUgraph graph);
 void effect_graph_destroy_node(struct call *call, CUgraphNode node);

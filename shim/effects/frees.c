@@ -5,6 +5,7 @@
 #include "shim/effects/capture.h"
 #include "shim/hook_state.h"
 #include "shim/kernels/function.h"
+#include "shim/kernels/images.h"
 #include "shim/verdict/lifecycle.h"
 #include "shim/verdict/protect.h"
 #include "shim/verdict/verify.h"
@@ -58,6 +59,7 @@ void effect_unmap(struct call *call, uint64_t address, uint64_t bytes)
 static void context_gone(struct call *call, CUcontext context)
 {
 	capture_context_ended(context);
+	images_context_ended(context);
 	protect_context_ended(call, context);
 }
 
@@ -92,6 +94,12 @@ static CUcontext primary_context(CUdevice device)
 	return context;
 }
 
+/* Is there anything that ends with a context? */
+static bool anything_kept(void)
+{
+	return protect_used() || capture_anywhere() || images_any();
+}
+
 /* A release ends the primary context only when it was the last: its state tells afterwards. */
 static void primary_after(struct call *call, CUresult result)
 {
@@ -105,7 +113,7 @@ static void primary_after(struct call *call, CUresult result)
 void effect_primary_end(struct call *call, CUdevice device)
 {
 	function_forget();
-	CUcontext context = protect_used() || capture_anywhere() ? primary_context(device) : NULL;
+	CUcontext context = anything_kept() ? primary_context(device) : NULL;
 	if (!context)
 		return;
 	call->state[0].pointer = context;
@@ -117,22 +125,10 @@ void effect_primary_end(struct call *call, CUdevice device)
 void effect_primary_reset(struct call *call, CUdevice device)
 {
 	function_forget();
-	CUcontext context = protect_used() || capture_anywhere() ? primary_context(device) : NULL;
+	CUcontext context = anything_kept() ? primary_context(device) : NULL;
 	if (!context)
 		return;
 	protect_context_ending(context, true);
 	call->state[0].pointer = context;
 	call->after = context_after;
-}
-
-static void module_after(struct call *call, CUresult result)
-{
-	if (result == CUDA_SUCCESS)
-		protect_variables_ended(call);
-}
-
-void effect_module_end(struct call *call)
-{
-	function_forget();
-	call->after = module_after;
 }

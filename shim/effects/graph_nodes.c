@@ -135,7 +135,7 @@ static bool read_kernel(struct graph_node *node, CUgraphNode handle)
 	CUDA_KERNEL_NODE_PARAMS params;
 	CUDA_KERNEL_NODE_PARAMS_v1 old;
 	if (drv.cuGraphKernelNodeGetParams_v2 && drv.cuGraphKernelNodeGetParams_v2(handle, &params) == CUDA_SUCCESS)
-		return graph_node_kernel(node, params.func ? params.func : (CUfunction)params.kern, params.kernelParams,
+		return graph_node_kernel(node, graph_kernel_function(params.func, params.kern), params.kernelParams,
 		                         params.extra);
 	if (drv.cuGraphKernelNodeGetParams && drv.cuGraphKernelNodeGetParams(handle, &old) == CUDA_SUCCESS)
 		return graph_node_kernel(node, old.func, old.kernelParams, old.extra);
@@ -280,10 +280,32 @@ static void add_after(struct call *call, CUresult result)
 		add_owner(*node, graph, &params->graph.graph, 1);
 }
 
+/* Nodes of graphs that are not executable yet: nothing is kept of them, but deny refuses a kernel here already. */
+void effect_graph_kernel_v1(struct call *call, const CUDA_KERNEL_NODE_PARAMS_v1 *params)
+{
+	if (params)
+		launch_scan_deferred(call, params->func, params->kernelParams, params->extra);
+}
+
+void effect_graph_kernel(struct call *call, const CUDA_KERNEL_NODE_PARAMS *params)
+{
+	if (params)
+		launch_scan_deferred(call, graph_kernel_function(params->func, params->kern), params->kernelParams,
+		                     params->extra);
+}
+
+void effect_graph_node(struct call *call, const CUgraphNodeParams *params)
+{
+	if (params && params->type == CU_GRAPH_NODE_TYPE_KERNEL)
+		launch_scan_deferred(call, graph_kernel_function(params->kernel.func, params->kernel.kern),
+		                     params->kernel.kernelParams, params->kernel.extra);
+}
+
 void effect_graph_add(struct call *call, CUgraphNode *node, CUgraph graph, CUgraphNodeParams *params)
 {
 	if (!params)
 		return;
+	effect_graph_node(call, params);
 	call->state[0].pointer = node;
 	call->state[1].pointer = graph;
 	call->state[2].pointer = params;

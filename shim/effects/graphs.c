@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "shim/effects/capture.h"
 #include "shim/effects/launches.h"
 #include "shim/hash.h"
 #include "shim/hook_state.h"
@@ -93,6 +94,23 @@ void effect_exec_destroy(struct call *call, CUgraphExec exec)
 	call->after = destroy_after;
 }
 
+/* deny: kernels of a graph whose nodes are to take the place of others, which would be refused at each launch. */
+static void scan_graph(struct call *call, CUgraph graph)
+{
+	struct graph_nodes nodes = {0};
+	if (!launch_may_refuse())
+		return;
+	call->deferred = true;
+	graph_nodes_read(&nodes, graph);
+	for (size_t i = 0; i < nodes.count; i++) {
+		const struct graph_node *node = &nodes.nodes[i];
+		if (node->function && node->block && launch_concerns(node->block, node->block_bytes))
+			launch_scan_block(call, node->function, launch_paths(node->function), node->block,
+			                  node->block_bytes);
+	}
+	graph_nodes_free(&nodes);
+}
+
 static void update_after(struct call *call, CUresult result)
 {
 	struct graph_nodes fresh = {0};
@@ -120,6 +138,7 @@ void effect_exec_update(struct call *call, CUgraphExec exec, CUgraph graph)
 	call->state[0].pointer = exec;
 	call->state[1].pointer = graph;
 	call->after = update_after;
+	scan_graph(call, graph);
 }
 
 /* An edit of one node: its new effect was read before the call and takes the old one's place when the driver agreed. */
@@ -155,19 +174,26 @@ static struct graph_node *edit(struct call *call, CUgraphExec exec, CUgraphNode 
 	return fresh;
 }
 
+static void edit_kernel(struct call *call, CUgraphExec exec, CUgraphNode node, CUfunction function, void **params,
+                        void **extra)
+{
+	struct graph_node *fresh = edit(call, exec, node);
+	if (fresh && !graph_node_kernel(fresh, function, params, extra))
+		hook_count(COUNT_UNJUDGED);
+	launch_scan_deferred(call, function, params, extra);
+}
+
 void effect_exec_kernel_v1(struct call *call, CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *params)
 {
-	struct graph_node *fresh = params ? edit(call, exec, node) : NULL;
-	if (fresh && !graph_node_kernel(fresh, params->func, params->kernelParams, params->extra))
-		hook_count(COUNT_UNJUDGED);
+	if (params)
+		edit_kernel(call, exec, node, params->func, params->kernelParams, params->extra);
 }
 
 void effect_exec_kernel(struct call *call, CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params)
 {
-	struct graph_node *fresh = params ? edit(call, exec, node) : NULL;
-	if (fresh && !graph_node_kernel(fresh, params->func ? params->func : (CUfunction)params->kern,
-	                                params->kernelParams, params->extra))
-		hook_count(COUNT_UNJUDGED);
+	if (params)
+		edit_kernel(call, exec, node, graph_kernel_function(params->func, params->kern), params->kernelParams,
+		            params->extra);
 }
 
 void effect_exec_memcpy(struct call *call, CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *params)
@@ -196,14 +222,10 @@ void effect_exec_node(struct call *call, CUgraphExec exec, CUgraphNode node, CUg
 	if (!params)
 		return;
 	switch (params->type) {
-	case CU_GRAPH_NODE_TYPE_KERNEL: {
-		struct graph_node *fresh = edit(call, exec, node);
-		if (fresh &&
-		    !graph_node_kernel(fresh, params->kernel.func ? params->kernel.func : (CUfunction)params->kernel.kern,
-		                       params->kernel.kernelParams, params->kernel.extra))
-			hook_count(COUNT_UNJUDGED);
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+		edit_kernel(call, exec, node, graph_kernel_function(params->kernel.func, params->kernel.kern),
+		            params->kernel.kernelParams, params->kernel.extra);
 		break;
-	}
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
 		effect_exec_memcpy(call, exec, node, &params->memcpy.copyParams);
 		break;
@@ -267,6 +289,7 @@ void effect_exec_child(struct call *call, CUgraphExec exec, CUgraphNode node, CU
 	call->state[1].pointer = node;
 	call->state[2].pointer = child;
 	call->after = child_after;
+	scan_graph(call, child);
 }
 
 static void enable_after(struct call *call, CUresult result)
@@ -289,10 +312,52 @@ void effect_exec_enable(struct call *call, CUgraphExec exec, CUgraphNode node, u
 	call->after = enable_after;
 }
 
+/* Locked. */
+static bool runs_kernel(const struct graph_node *node)
+{
+	return node->enabled && node->function && node->block;
+}
+
+/* A function that the graph runs with an address that concerns a range, and whose code nobody was asked about. NULL: none (any more). */
+static const struct function_info *unasked(CUgraphExec exec)
+{
+	const struct function_info *function = NULL;
+	pthread_mutex_lock(&lock);
+	struct graph_exec *found = find(exec);
+	for (size_t i = 0; found && i < found->list.count && !function; i++) {
+		const struct graph_node *node = &found->list.nodes[i];
+		if (runs_kernel(node) && !node->asked && launch_concerns(node->block, node->block_bytes))
+			function = node->function;
+	}
+	pthread_mutex_unlock(&lock);
+	return function;
+}
+
+/* Reading code calls the driver, which must not happen under the lock. */
+static void ask_paths(CUgraphExec exec)
+{
+	const struct function_info *function;
+	while ((function = unasked(exec))) {
+		const struct kernel_paths *paths = launch_paths(function);
+		pthread_mutex_lock(&lock);
+		struct graph_exec *found = find(exec);
+		for (size_t i = 0; found && i < found->list.count; i++) {
+			struct graph_node *node = &found->list.nodes[i];
+			if (node->function != function)
+				continue;
+			node->paths = paths;
+			node->asked = true;
+		}
+		pthread_mutex_unlock(&lock);
+	}
+}
+
 void effect_graph_launch(struct call *call, CUgraphExec exec)
 {
 	call->graph = address_of(exec);
 	launch_number(call);
+	call->deferred = capture_is_running(call->stream);
+	ask_paths(exec);
 	pthread_mutex_lock(&lock);
 	struct graph_exec *found = find(exec);
 	if (!found || found->list.incomplete)
@@ -303,8 +368,8 @@ void effect_graph_launch(struct call *call, CUgraphExec exec)
 			continue;
 		for (size_t k = 0; k < node->extent_count; k++)
 			call_add_write(call, &node->extents[k], node->kind);
-		if (node->function && node->block)
-			launch_scan_block(call, node->function, node->block, node->block_bytes);
+		if (runs_kernel(node))
+			launch_scan_block(call, node->function, node->paths, node->block, node->block_bytes);
 	}
 	pthread_mutex_unlock(&lock);
 }

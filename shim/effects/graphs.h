@@ -13,6 +13,8 @@ struct graph_node {
 	const char *kind;   /* "kernel", "memcpy", "memset", "memop"; static text */
 	bool enabled;
 	const struct function_info *function; /* kernel; else NULL */
+	const struct kernel_paths *paths;     /* kernel, once `asked` */
+	bool asked;
 	void *block; /* kernel: its parameters, laid out as the function says; NULL: none or unreadable */
 	size_t block_bytes;
 	struct extent *extents; /* the others */
@@ -31,6 +33,12 @@ void graph_nodes_read(struct graph_nodes *list, CUgraph graph);
 
 void graph_nodes_free(struct graph_nodes *list);
 void graph_node_clear(struct graph_node *node); /* what it holds, not itself */
+
+/* A node names its kernel in one of two ways. */
+static inline CUfunction graph_kernel_function(CUfunction function, CUkernel kernel)
+{
+	return function ? function : (CUfunction)kernel;
+}
 
 /* Fills an empty node's effect from parameters. False: no memory. */
 bool graph_node_kernel(struct graph_node *node, CUfunction function, void **params, void **extra);

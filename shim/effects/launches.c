@@ -1,9 +1,13 @@
-/* Kernel launches: every aligned 8-byte slot of the parameters that holds an address in a protected range. */
+/* Kernel launches: every aligned 8-byte slot of the parameters that holds an address in a protected range, or beside one, and what the kernel can do with it. */
 #include <string.h>
 
+#include "shim/effects/capture.h"
 #include "shim/effects/launches.h"
 #include "shim/hook_state.h"
 #include "shim/kernels/function.h"
+#include "shim/kernels/images.h"
+#include "shim/verdict/neighbours.h"
+#include "shim/verdict/options.h"
 #include "shim/verdict/protect.h"
 
 /* Ranges looked at for one address; more than this many nested around one byte are cut. */
@@ -21,48 +25,133 @@ void launch_number(struct call *call)
 	call->serial = atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed) + 1;
 }
 
-static void add_slot_value(struct call *call, const struct function_info *info, int argument, uint32_t offset,
-                           uint64_t value)
+/* One kernel's parameters on the way through. */
+struct scan {
+	struct call *call;
+	const struct function_info *info;
+	const struct kernel_paths *paths;
+	bool asked; /* for the paths, and whether the stream captures */
+};
+
+bool launch_may_refuse(void)
 {
-	struct registry *ranges = protect_ranges();
-	/* Most pointers lie between ranges: to learn that takes less than to ask which range it is. */
-	if (!registry_in_bounds(ranges, value, value + 1) || !registry_hits(ranges, value, value + 1))
-		return;
-	struct range *found[RANGES_PER_SLOT];
-	size_t count = registry_stab(ranges, value, found, RANGES_PER_SLOT);
-	for (size_t i = 0; i < count && i < RANGES_PER_SLOT; i++) {
-		if (atomic_load_explicit(&found[i]->ending, memory_order_relaxed)) {
-			range_put(found[i]);
-			continue;
-		}
-		struct call_slot slot = {info, argument, offset, value, found[i]};
-		call_add_slot(call, &slot);
-	}
+	return options_get()->mode == MODE_DENY && atomic_load_explicit(&hook_armed, memory_order_relaxed);
 }
 
-void launch_scan_param(struct call *call, const struct function_info *info, int argument, const void *bytes, size_t size)
+const struct kernel_paths *launch_paths(const struct function_info *info)
+{
+	if (!options_get()->store_paths)
+		return NULL;
+	const struct kernel_paths *known = function_paths(info);
+	return known ? known : images_paths(info->function);
+}
+
+/* At the first address that concerns a protected range: most launches have none. */
+static void ask(struct scan *scan)
+{
+	scan->call->concerned = true;
+	if (scan->asked)
+		return;
+	scan->asked = true;
+	scan->paths = launch_paths(scan->info);
+	/* What is captured does not run now. */
+	scan->call->deferred |= capture_is_running(scan->call->stream);
+}
+
+static void add_slot(struct call *call, const struct call_slot *slot, struct range *range)
+{
+	struct call_slot added = *slot;
+	if (atomic_load_explicit(&range->ending, memory_order_relaxed)) {
+		range_put(range);
+		return;
+	}
+	added.range = range;
+	call_add_slot(call, &added);
+}
+
+static void add_inside(struct call *call, const struct call_slot *slot)
+{
+	struct range *found[RANGES_PER_SLOT];
+	size_t count = registry_stab(protect_ranges(), slot->value, found, RANGES_PER_SLOT);
+	for (size_t i = 0; i < count && i < RANGES_PER_SLOT; i++)
+		add_slot(call, slot, found[i]);
+}
+
+/* Ranges beside the address: the kernel may run over into them. */
+static void add_beside(struct call *call, const struct call_slot *slot)
+{
+	struct range *found[NEIGHBOURS_BESIDE];
+	struct call_slot near = *slot;
+	if (near.verdict == KERNEL_STORES)
+		near.verdict = KERNEL_NEAR;
+	size_t count = neighbours_beside(protect_ranges(), slot->value, found);
+	for (size_t i = 0; i < count; i++)
+		add_slot(call, &near, found[i]);
+}
+
+static void add_slot_value(struct scan *scan, int argument, uint32_t offset, uint64_t value)
+{
+	/* Most pointers lie in no allocation that holds a range: to learn that takes less than to ask which range it is. */
+	if (!neighbours_hit(neighbours_all(), value))
+		return;
+	ask(scan);
+	struct call *call = scan->call;
+	struct call_slot slot = {
+		.function = scan->info, .paths = scan->paths, .argument = argument, .offset = offset, .value = value};
+	slot.verdict = slot_verdict(scan->info, scan->paths, argument, offset, &slot.may);
+	if (slot.verdict == KERNEL_CLEAN)
+		return;
+	bool inside = registry_hits(protect_ranges(), value, value + 1);
+	enum kernel_verdict verdict = inside || slot.verdict != KERNEL_STORES ? slot.verdict : KERNEL_NEAR;
+	call->verdict = verdict > call->verdict ? verdict : call->verdict;
+	if (inside)
+		add_inside(call, &slot);
+	if (!call->deferred && neighbours_note(&slot, call->serial, call->entry->name))
+		add_beside(call, &slot);
+}
+
+static void scan_param(struct scan *scan, int argument, const void *bytes, size_t size)
 {
 	for (size_t offset = 0; offset + 8 <= size; offset += 8) {
 		uint64_t value;
 		memcpy(&value, (const char *)bytes + offset, sizeof value);
-		add_slot_value(call, info, argument, (uint32_t)offset, value);
+		add_slot_value(scan, argument, (uint32_t)offset, value);
 	}
 }
 
-void launch_scan_block(struct call *call, const struct function_info *info, const void *block, size_t size)
+static void scan_block(struct scan *scan, const void *block, size_t size)
 {
+	const struct function_info *info = scan->info;
 	const char *bytes = block;
 	if (!info->readable) {
-		launch_scan_param(call, info, -1, bytes, size);
+		scan_param(scan, -1, bytes, size);
 		return;
 	}
 	/* One by one, as a launch has them: a packed struct lies at no multiple of 8. */
 	for (size_t i = 0; i < info->param_count; i++) {
 		const struct function_param *param = &info->params[i];
 		if (param->offset < size)
-			launch_scan_param(call, info, (int)i, bytes + param->offset,
-			                  param->bytes < size - param->offset ? param->bytes : size - param->offset);
+			scan_param(scan, (int)i, bytes + param->offset,
+			           param->bytes < size - param->offset ? param->bytes : size - param->offset);
 	}
+}
+
+void launch_scan_block(struct call *call, const struct function_info *info, const struct kernel_paths *paths,
+                       const void *block, size_t size)
+{
+	scan_block(&(struct scan){.call = call, .info = info, .paths = paths, .asked = true}, block, size);
+}
+
+bool launch_concerns(const void *block, size_t size)
+{
+	struct registry *all = neighbours_all();
+	for (size_t offset = 0; all && offset + 8 <= size; offset += 4) {
+		uint64_t value;
+		memcpy(&value, (const char *)block + offset, sizeof value);
+		if (neighbours_hit(all, value))
+			return true;
+	}
+	return false;
 }
 
 bool launch_extra_block(void **extra, const void **ret_block, size_t *ret_size)
@@ -83,19 +172,19 @@ bool launch_extra_block(void **extra, const void **ret_block, size_t *ret_size)
 	return block && size;
 }
 
-void effect_launch(struct call *call, CUfunction function, void **params, void **extra)
+void launch_scan(struct call *call, CUfunction function, void **params, void **extra)
 {
-	launch_number(call);
 	const struct function_info *info = function_info(function);
+	struct scan scan = {.call = call, .info = info};
+	const void *block;
+	size_t size;
 	if (!info) {
 		hook_count(COUNT_UNJUDGED);
 		return;
 	}
-	const void *block;
-	size_t size;
 	if (!params) {
 		if (launch_extra_block(extra, &block, &size))
-			launch_scan_block(call, info, block, size);
+			scan_block(&scan, block, size);
 		return;
 	}
 	if (!info->readable) {
@@ -104,7 +193,21 @@ void effect_launch(struct call *call, CUfunction function, void **params, void *
 	}
 	for (size_t i = 0; i < info->param_count; i++)
 		if (params[i])
-			launch_scan_param(call, info, (int)i, params[i], info->params[i].bytes);
+			scan_param(&scan, (int)i, params[i], info->params[i].bytes);
+}
+
+void launch_scan_deferred(struct call *call, CUfunction function, void **params, void **extra)
+{
+	if (!launch_may_refuse())
+		return;
+	call->deferred = true;
+	launch_scan(call, function, params, extra);
+}
+
+void effect_launch(struct call *call, CUfunction function, void **params, void **extra)
+{
+	launch_number(call);
+	launch_scan(call, function, params, extra);
 }
 
 void effect_launch_list(struct call *call, const CUDA_LAUNCH_PARAMS *list, unsigned count)

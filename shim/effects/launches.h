@@ -10,11 +10,30 @@ uint64_t launch_serial(void);
 /* Numbers a launch. */
 void launch_number(struct call *call);
 
-/* One parameter of `size` bytes. Adds a slot to the call for each aligned 8-byte slot that holds an address in a protected range. */
-void launch_scan_param(struct call *call, const struct function_info *info, int argument, const void *bytes, size_t size);
+/*
+ * The parameters of one kernel. Adds a slot to the call for each aligned 8-byte slot that holds an address in a protected range and may be stored through, and
+ * now and then for one beside a range (verdict/neighbours.h). Slots that are only read add nothing. call->deferred: nothing runs now.
+ */
+void launch_scan(struct call *call, CUfunction function, void **params, void **extra);
 
-/* A whole parameter block, laid out as info says; as one parameter, numbered -1, when the layout is not known. */
-void launch_scan_block(struct call *call, const struct function_info *info, const void *block, size_t size);
+/* A kernel that is recorded to run later: of interest only where it may be refused. Sets call->deferred. */
+void launch_scan_deferred(struct call *call, CUfunction function, void **params, void **extra);
+
+/* Is something protected, and the mode deny? */
+bool launch_may_refuse(void);
+
+/*
+ * A whole parameter block, laid out as info says; as one parameter, numbered -1, when the layout is not known. `paths` are launch_paths(). No driver call:
+ * the caller has seen to call->deferred.
+ */
+void launch_scan_block(struct call *call, const struct function_info *info, const struct kernel_paths *paths,
+                       const void *block, size_t size);
+
+/* Does the block hold an address in, or beside, a protected range? */
+bool launch_concerns(const void *block, size_t size);
+
+/* Store paths of a function, read at the first question: calls the driver. NULL: no memory, or not to be asked for. */
+const struct kernel_paths *launch_paths(const struct function_info *info);
 
 /* The block of an `extra` list; false: there is none. */
 bool launch_extra_block(void **extra, const void **ret_block, size_t *ret_size);

@@ -6,7 +6,6 @@
 
 #include "shim/kernels/elf.h"
 
-#define ENTRY_BYTES 64 /* at least; the header says how long it is */
 #define FLAG_LZ4 0x2000
 #define FLAG_ZSTD 0x8000
 #define UNPACKED_LIMIT ((uint64_t)1 << 30)
@@ -35,20 +34,16 @@ const void *fatbin_of_wrapper(const void *wrapper)
 	return (const void *)(uintptr_t)pointer;
 }
 
-int fatbin_next(struct fatbin *fatbin, struct fatbin_entry *ret_entry)
+int fatbin_entry(const uint8_t *header, size_t left, struct fatbin_entry *ret_entry, size_t *ret_payload, size_t *ret_step)
 {
-	const uint8_t *header = fatbin->at;
-	size_t left = (size_t)(fatbin->end - header);
-	if (left < ENTRY_BYTES)
-		return 0;
+	/* 64 bytes at least; the header says how long it is. */
 	uint32_t header_bytes = elf_u32(header + 4), packed = elf_u32(header + 16);
 	uint64_t payload = elf_u64(header + 8);
-	if (header_bytes < ENTRY_BYTES || header_bytes > left || payload > left - header_bytes || packed > payload)
+	if (header_bytes < FATBIN_ENTRY_BYTES || header_bytes > left || payload > left - header_bytes || packed > payload)
 		return -EINVAL;
 	struct fatbin_entry entry = {.kind = elf_u16(header),
 	                             .sm = elf_u32(header + 28),
 	                             .flags = elf_u64(header + 40),
-	                             .payload = header + header_bytes,
 	                             .payload_bytes = (size_t)payload,
 	                             .bytes = (size_t)payload};
 	if (entry.flags & (FLAG_LZ4 | FLAG_ZSTD)) {
@@ -56,7 +51,23 @@ int fatbin_next(struct fatbin *fatbin, struct fatbin_entry *ret_entry)
 		entry.payload_bytes = packed ? packed : (size_t)payload;
 		entry.bytes = (size_t)elf_u64(header + 56);
 	}
-	fatbin->at = header + header_bytes + payload;
+	*ret_entry = entry;
+	*ret_payload = header_bytes;
+	*ret_step = header_bytes + (size_t)payload;
+	return 0;
+}
+
+int fatbin_next(struct fatbin *fatbin, struct fatbin_entry *ret_entry)
+{
+	const uint8_t *header = fatbin->at;
+	size_t left = (size_t)(fatbin->end - header), payload, step;
+	struct fatbin_entry entry;
+	if (left < FATBIN_ENTRY_BYTES)
+		return 0;
+	if (fatbin_entry(header, left, &entry, &payload, &step))
+		return -EINVAL;
+	entry.payload = header + payload;
+	fatbin->at = header + step;
 	*ret_entry = entry;
 	return 1;
 }

@@ -40,6 +40,14 @@ const void *fatbin_of_wrapper(const void *wrapper);
 /* The next entry. 1, 0 at the end, -EINVAL where the container contradicts itself. */
 int fatbin_next(struct fatbin *fatbin, struct fatbin_entry *ret_entry);
 
+/*
+ * One entry by its header alone, of which FATBIN_ENTRY_BYTES are there: for images that cannot be read in place. `left`: bytes from the header to the end of the
+ * container. *ret_payload: from the header to the payload; *ret_step: to the next entry. entry->payload is not set. 0, -EINVAL.
+ */
+#define FATBIN_ENTRY_BYTES 64
+int fatbin_entry(const uint8_t *header, size_t left, struct fatbin_entry *ret_entry, size_t *ret_payload,
+                 size_t *ret_step);
+
 /* The first container in a file of any kind at or behind `from`; returns its offset, or `bytes` if there is none. */
 size_t fatbin_find(const void *file, size_t bytes, size_t from);
 

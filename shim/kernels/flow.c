@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "shim/kernels/program.h"
 
@@ -169,13 +170,17 @@ static bool return_literal(const struct program *program, const uint8_t *return_
 	return true;
 }
 
-static void find_leaders(struct program *program, uint32_t *block_of)
+static void find_return_registers(const struct program *program, uint8_t return_registers[256])
 {
-	uint8_t return_registers[256] = {0};
+	memset(return_registers, 0, 256);
 	for (uint32_t i = 0; i < program->count; i++)
 		if (program->insns[i].row && program->insns[i].row->class == SASS_RETURN)
 			return_registers[program->insns[i].a] = 1;
 	return_registers[SASS_RZ] = 0;
+}
+
+static void find_leaders(struct program *program, const uint8_t *return_registers, uint32_t *block_of)
+{
 	for (size_t i = 0; i < program->part_count; i++)
 		if (program->parts[i].count)
 			block_of[program->parts[i].first] |= 1;
@@ -209,6 +214,7 @@ static int cut_block(struct program *program, struct block *block, const bool *i
 	int err = way.ends ? each_target(program, last, &way, add_next, program) : 0;
 	if (err)
 		return err;
+	block->call_count = way.returns ? (uint32_t)(program->next_count - before) : 0;
 	if (way.local_functions && program->next_count == before)
 		block->kind = BLOCK_CALL_UNKNOWN, way.on = true;
 	if (way.on && at_end)
@@ -223,12 +229,39 @@ static int cut_block(struct program *program, struct block *block, const bool *i
 	return err;
 }
 
+/* Return addresses that are not those of the instruction behind the call that ends the block: any function may return there. */
+static int find_loose(struct program *program, const uint8_t *return_registers, bool *is_loose)
+{
+	int err = 0;
+	for (uint32_t i = 0; !err && i < program->count; i++) {
+		uint32_t insn;
+		if (!return_literal(program, return_registers, i, &insn))
+			continue;
+		uint32_t target = program->block_of[insn], block = program->block_of[i];
+		if ((target == block + 1 && program->blocks[block].return_point == target) || is_loose[target])
+			continue;
+		is_loose[target] = true;
+		err = PROGRAM_PUSH(program, loose, loose_count, loose_room, target);
+	}
+	return err;
+}
+
+bool program_may_wait(const struct program *program, unsigned barrier, size_t i)
+{
+	if (program->armed_by[i] == barrier || program->wild_barriers >> barrier & 1)
+		return true;
+	/* One that nobody arms: better too much than too little. */
+	return !memchr(program->armed_by, (int)barrier, program->armed_count);
+}
+
 int program_cut(struct program *program)
 {
 	uint32_t *block_of = program->block_of = calloc(program->count + (size_t)1, sizeof *block_of);
 	if (!block_of)
 		return -ENOMEM;
-	find_leaders(program, block_of);
+	uint8_t return_registers[256];
+	find_return_registers(program, return_registers);
+	find_leaders(program, return_registers, block_of);
 	for (uint32_t i = 0; i < program->count; i++)
 		program->block_count += block_of[i] != 0;
 	program->blocks = calloc(program->block_count + (size_t)1, sizeof *program->blocks);
@@ -246,13 +279,22 @@ int program_cut(struct program *program)
 	for (uint32_t i = 0; !err && i < program->count; i++) {
 		const struct sass_row *row = program->insns[i].row;
 		uint32_t target;
+		if (row && row->class == SASS_ARM_FROM_REGISTER)
+			program->wild_barriers |= 1u << sass_field(&program->insns[i], 24, 28);
 		if (!row || row->class != SASS_ARM || (target = jump_target(program, i)) == PROGRAM_NONE)
 			continue;
 		program->links[i] = (uint32_t)program->armed_count;
 		err = PROGRAM_PUSH(program, armed, armed_count, armed_room, block_of[target]);
+		if (!err)
+			err = PROGRAM_PUSH(program, armed_by, armed_by_count, armed_by_room,
+			                   (uint8_t)sass_field(&program->insns[i], 16, 20));
 	}
 	for (uint32_t i = 0; !err && i < program->block_count; i++)
 		err = cut_block(program, &program->blocks[i], is_return);
+	if (!err) {
+		memset(is_return, 0, program->block_count * sizeof *is_return);
+		err = find_loose(program, return_registers, is_return);
+	}
 	free(is_return);
 	return err;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/kernels/images.h"
 #include "shim/report/site.h"
 
 /*
@@ -12,7 +13,7 @@
  * epoch: an entry of an older epoch is asked anew, and kept as it is when the answer is the same.
  */
 struct entry {
-	_Atomic(const struct function_info *) info;
+	_Atomic(struct function_info *) info;
 	_Atomic uint64_t epoch;
 };
 struct table {
@@ -35,7 +36,7 @@ static size_t place(CUfunction function, size_t size)
 static struct entry *probe(struct table *table, CUfunction function)
 {
 	for (size_t i = place(function, table->size);; i = (i + 1) & (table->size - 1)) {
-		const struct function_info *info = atomic_load_explicit(&table->entries[i].info, memory_order_acquire);
+		struct function_info *info = atomic_load_explicit(&table->entries[i].info, memory_order_acquire);
 		if (!info || info->function == function)
 			return &table->entries[i];
 	}
@@ -80,6 +81,8 @@ static struct function_info *ask(CUfunction function)
 	info->readable = result == CUDA_ERROR_INVALID_VALUE;
 	info->param_count = count;
 	info->params_bytes = end;
+	atomic_init(&info->paths, NULL);
+	info->load = 0;
 	memcpy(info->params, params, count * sizeof *params);
 	return info;
 }
@@ -98,7 +101,7 @@ static struct table *grown(struct table *old)
 		return NULL;
 	table->size = size;
 	for (size_t i = 0; old && i < old->size; i++) {
-		const struct function_info *info = atomic_load_explicit(&old->entries[i].info, memory_order_relaxed);
+		struct function_info *info = atomic_load_explicit(&old->entries[i].info, memory_order_relaxed);
 		if (!info)
 			continue;
 		struct entry *entry = probe(table, info->function);
@@ -111,8 +114,8 @@ static struct table *grown(struct table *old)
 	return table;
 }
 
-/* Publishes what the driver said; the caller asked it with no lock held. */
-static const struct function_info *publish(struct function_info *info, uint64_t now)
+/* Publishes what the driver said; the caller asked it with no lock held. `load`: of the function's code, 0 where no paths were known. */
+static const struct function_info *publish(struct function_info *info, uint64_t now, uint64_t load)
 {
 	pthread_mutex_lock(&lock);
 	struct table *table = atomic_load_explicit(&current, memory_order_relaxed);
@@ -123,9 +126,14 @@ static const struct function_info *publish(struct function_info *info, uint64_t 
 	const struct function_info *kept = info;
 	if (table && table->used + 1 < table->size) {
 		struct entry *entry = probe(table, info->function);
-		const struct function_info *old = atomic_load_explicit(&entry->info, memory_order_relaxed);
+		struct function_info *old = atomic_load_explicit(&entry->info, memory_order_relaxed);
 		if (old && same(old, info)) {
 			free(info);
+			/* The same name and parameters, but another image: an edited kernel that was loaded again. What was not seen is looked for again. */
+			if (old->load != load || !load) {
+				atomic_store_explicit(&old->paths, NULL, memory_order_release);
+				old->load = 0;
+			}
 			kept = old;
 		} else {
 			table->used += !old;
@@ -141,22 +149,38 @@ const struct function_info *function_info(CUfunction function)
 {
 	uint64_t now = atomic_load_explicit(&epoch, memory_order_acquire);
 	struct table *table = atomic_load_explicit(&current, memory_order_acquire);
+	bool paths = false;
 	if (table) {
 		struct entry *entry = probe(table, function);
 		const struct function_info *info = atomic_load_explicit(&entry->info, memory_order_acquire);
-		if (info && info->function == function && atomic_load_explicit(&entry->epoch, memory_order_acquire) == now)
+		if (info && atomic_load_explicit(&entry->epoch, memory_order_acquire) == now)
 			return info;
+		paths = info && function_paths(info);
 	}
 	struct function_info *info = ask(function);
-	return info ? publish(info, now) : NULL;
+	return info ? publish(info, now, paths ? images_origin(function) : 0) : NULL;
+}
+
+uint64_t function_epoch(void)
+{
+	return atomic_load_explicit(&epoch, memory_order_acquire);
+}
+
+void function_set_paths(const struct function_info *info, const struct kernel_paths *paths, uint64_t load, uint64_t then)
+{
+	pthread_mutex_lock(&lock);
+	struct table *table = atomic_load_explicit(&current, memory_order_relaxed);
+	struct entry *entry = table ? probe(table, info->function) : NULL;
+	struct function_info *kept = entry ? atomic_load_explicit(&entry->info, memory_order_relaxed) : NULL;
+	if (kept && kept == info && function_epoch() == then &&
+	    atomic_load_explicit(&entry->epoch, memory_order_relaxed) == then) {
+		kept->load = load;
+		atomic_store_explicit(&kept->paths, paths, memory_order_release);
+	}
+	pthread_mutex_unlock(&lock);
 }
 
 void function_forget(void)
 {
 	atomic_fetch_add_explicit(&epoch, 1, memory_order_acq_rel);
-}
-
-enum kernel_verdict function_verdict(const struct function_info *info, int argument, uint32_t offset)
-{
-	return KERNEL_UNKNOWN;
 }

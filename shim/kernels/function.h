@@ -4,6 +4,7 @@
 #ifndef CUCONST_KERNELS_FUNCTION_H
 #define CUCONST_KERNELS_FUNCTION_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,13 +15,17 @@ struct function_param {
 	uint32_t offset, bytes; /* in the parameter block */
 };
 
-/* Fixed once published, never freed: graphs and pending checks point to it. */
+struct kernel_paths;
+
+/* Fixed once published but for its paths, never freed: graphs and pending checks point to it. */
 struct function_info {
 	CUfunction function; /* or a CUkernel that was passed as one */
 	const char *name;    /* raw symbol, interned; "?" when the driver would not tell */
 	bool readable;       /* the parameter layout is known */
 	size_t param_count;
-	size_t params_bytes; /* of the whole block */
+	size_t params_bytes;                        /* of the whole block */
+	_Atomic(const struct kernel_paths *) paths; /* function_paths() */
+	uint64_t load;                              /* whose code the paths are of; function.c's */
 	struct function_param params[];
 };
 
@@ -30,11 +35,18 @@ const struct function_info *function_info(CUfunction function);
 /* A module or library was unloaded: handles may come again for other functions. */
 void function_forget(void);
 
+/* Store paths as they are known: one load. NULL: nobody asked yet, then images_paths() finds out. */
+static inline const struct kernel_paths *function_paths(const struct function_info *info)
+{
+	return atomic_load_explicit(&info->paths, memory_order_acquire);
+}
+
 /*
- * The kernel verdict of one slot (design: clean, stores, near, unknown). No store paths are read yet, so every slot that points
- * into a protected range may be stored through: KERNEL_UNKNOWN, and the launch is verified on the device.
+ * For images_paths(): what it found for the code of that load, asked for in that epoch. Not kept when something was unloaded meanwhile: the handle may mean
+ * another function.
  */
-enum kernel_verdict { KERNEL_CLEAN, KERNEL_STORES, KERNEL_NEAR, KERNEL_UNKNOWN };
-enum kernel_verdict function_verdict(const struct function_info *info, int argument, uint32_t offset);
+uint64_t function_epoch(void);
+void function_set_paths(const struct function_info *info, const struct kernel_paths *paths, uint64_t load,
+                        uint64_t epoch);
 
 #endif

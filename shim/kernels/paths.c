@@ -4,8 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/kernels/line_info.h"
 #include "shim/kernels/program.h"
 #include "shim/kernels/taint.h"
+
+_Static_assert(PATHS_STORES <= LINE_QUERIES, "all stores fit into one look");
 
 void kernel_paths_free(struct kernel_paths *paths)
 {
@@ -29,8 +32,49 @@ const char *paths_reason_text(enum paths_reason reason)
 		[PATHS_ARCHITECTURE] = "is for a machine that is not known",
 		[PATHS_DAMAGED] = "the image is cut or contradicts itself",
 		[PATHS_LIMIT] = "is too large to follow",
+		[PATHS_UNSEEN] = "the image was not seen being loaded, or is gone",
+		[PATHS_UNKEPT] = "the image was too large to keep",
+		[PATHS_UNPACKED] = "the image is packed with zstd, and there is no libzstd.so.1",
+		[PATHS_NO_CODE] = "the image holds no code of it for this device",
 	};
 	return (unsigned)reason < sizeof texts / sizeof texts[0] ? texts[reason] : "?";
+}
+
+static void take_lines(const struct line_query *queries, struct kernel_paths *paths, size_t kept)
+{
+	for (size_t i = 0; i < kept; i++) {
+		paths->stores[queries[i].store].file = queries[i].file;
+		paths->stores[queries[i].store].line = queries[i].file ? queries[i].line : 0;
+	}
+}
+
+/* A store's instruction lies in the section of its function. */
+static void add_lines(const struct program *program, struct kernel_paths *paths, size_t kept)
+{
+	struct line_query queries[PATHS_STORES] = {0};
+	for (size_t i = 0; i < kept; i++) {
+		uint32_t insn = program->entry + paths->stores[i].offset / SASS_BYTES;
+		queries[i].store = (uint32_t)i;
+		for (size_t k = 0; k < program->part_count; k++) {
+			const struct program_part *part = &program->parts[k];
+			if (insn - part->first >= part->count)
+				continue;
+			queries[i].section = part->section;
+			queries[i].offset = (uint64_t)(insn - part->first) * SASS_BYTES;
+		}
+	}
+	line_info_cubin(program->elf, queries, kept);
+	take_lines(queries, paths, kept);
+}
+
+void paths_add_text_lines(const char *text, size_t bytes, struct kernel_paths *paths)
+{
+	struct line_query queries[PATHS_STORES] = {0};
+	size_t kept = paths->store_count < PATHS_STORES ? paths->store_count : PATHS_STORES;
+	for (size_t i = 0; i < kept; i++)
+		queries[i] = (struct line_query){.offset = paths->stores[i].offset, .store = (uint32_t)i};
+	line_info_ptx(text, bytes, queries, kept);
+	take_lines(queries, paths, kept);
 }
 
 int paths_of_cubin(const void *image, size_t bytes, const char *kernel, struct kernel_paths *ret_paths)
@@ -53,9 +97,11 @@ int paths_of_cubin(const void *image, size_t bytes, const char *kernel, struct k
 	}
 	if (!err && paths.reason == PATHS_CLEAR)
 		err = taint_run(&program, &paths);
+	size_t kept = paths.store_count < PATHS_STORES ? paths.store_count : PATHS_STORES;
+	if (!err && kept)
+		add_lines(&program, &paths, kept);
 	program_free(&program);
 	/* Results are kept for as long as the kernel is loaded. */
-	size_t kept = paths.store_count < PATHS_STORES ? paths.store_count : PATHS_STORES;
 	struct store_site *stores = err ? NULL : realloc(paths.stores, (kept + 1) * sizeof *stores);
 	paths.stores = stores ? stores : paths.stores;
 	if (err) {

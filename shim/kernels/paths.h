@@ -30,6 +30,11 @@ enum paths_reason {
 	PATHS_ARCHITECTURE, /* machine code of a generation that is not known */
 	PATHS_DAMAGED,      /* the image is cut or contradicts itself */
 	PATHS_LIMIT,        /* too large to follow within the limits */
+	/* Of images: there was nothing to analyse. */
+	PATHS_UNSEEN,   /* it was not seen being loaded, or is gone */
+	PATHS_UNKEPT,   /* too large to be kept */
+	PATHS_UNPACKED, /* packed, and nothing there to unpack it */
+	PATHS_NO_CODE,  /* holds neither machine code nor PTX of that kernel for this device */
 };
 
 /* One store-like instruction, for messages. */
@@ -37,6 +42,8 @@ struct store_site {
 	uint32_t offset;  /* bytes from the kernel's entry (machine code), or line of the PTX text */
 	uint32_t base;    /* slot that is its only base; UINT32_MAX: none, or several */
 	const char *kind; /* "STG", "RED", "st.global", ...: static text */
+	const char *file; /* of its source, where the image has line info: lives for ever; else NULL */
+	uint32_t line;
 };
 
 struct kernel_paths {
@@ -60,6 +67,9 @@ const char *paths_reason_text(enum paths_reason reason);
  * (no such kernel), -ENOMEM. Never reads outside [image, image + bytes).
  */
 int paths_of_cubin(const void *image, size_t bytes, const char *kernel, struct kernel_paths *ret_paths);
+
+/* For paths_of_ptx(): source lines of its stores. */
+void paths_add_text_lines(const char *text, size_t bytes, struct kernel_paths *paths);
 
 /* PTX text: the same question. `text` need not be terminated. 0, -ENOENT, -ENOMEM. */
 int paths_of_ptx(const char *text, size_t bytes, const char *kernel, struct kernel_paths *ret_paths);

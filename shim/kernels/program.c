@@ -296,6 +296,8 @@ enum paths_reason program_build(struct program *program, const struct elf *elf, 
 		return PATHS_DAMAGED;
 	if (!gathering.error && !gathering.reason)
 		*ret_error = program_cut(program);
+	if (!gathering.error && !gathering.reason && !*ret_error)
+		*ret_error = program_calls(program);
 	return gathering.reason;
 }
 
@@ -314,5 +316,11 @@ void program_free(struct program *program)
 	free(program->next);
 	free(program->armed);
 	free(program->return_points);
+	free(program->loose);
+	free(program->functions);
+	free(program->function_of);
+	free(program->armed_by);
+	free(program->points);
+	free(program->returns);
 	*program = (struct program){0};
 }

@@ -33,7 +33,7 @@ struct program_param {
 
 enum block_kind {
 	BLOCK_PLAIN,
-	BLOCK_RETURN,        /* leads to all return points */
+	BLOCK_RETURN,        /* leads to the return points of its functions' callers */
 	BLOCK_WAIT,          /* leads on, and to what the barrier was armed with */
 	BLOCK_CALL,          /* leads to its target; its return point follows */
 	BLOCK_CALL_UNKNOWN,  /* leads to all functions of which an address is taken, and on */
@@ -42,10 +42,23 @@ enum block_kind {
 };
 
 struct block {
-	uint32_t first, last;            /* instructions, both included */
-	uint32_t next_first, next_count; /* in program.next */
-	uint32_t return_point;           /* block, or PROGRAM_NONE */
-	uint8_t kind;                    /* enum block_kind */
+	uint32_t first, last;                  /* instructions, both included */
+	uint32_t next_first, next_count;       /* in program.next */
+	uint32_t call_count;                   /* so many of them, the first, are functions that are called */
+	uint32_t return_point;                 /* block, or PROGRAM_NONE */
+	uint32_t returns_first, returns_count; /* of a return: functions, in program.returns */
+	bool returns_anywhere;                 /* ... and to all return points */
+	uint8_t kind;                          /* enum block_kind */
+};
+
+/* A function's return point, or the function of a return. */
+struct program_return {
+	uint32_t from, to;
+};
+
+struct program_function {
+	uint32_t points_first, points_count; /* in program.points */
+	struct sass_registers written;       /* also by what it calls */
 };
 
 struct program {
@@ -77,9 +90,28 @@ struct program {
 	size_t next_count, next_room;
 	uint32_t *armed; /* blocks that BSSY instructions name */
 	size_t armed_count, armed_room;
-	uint32_t *return_points; /* blocks */
+	uint8_t *armed_by; /* of each: the barrier */
+	size_t armed_by_count, armed_by_room;
+	uint32_t wild_barriers;  /* a bit for each that is also set from a register: may lead to all of them */
+	uint32_t *return_points; /* blocks: all of them */
 	size_t return_count, return_room;
+	uint32_t *loose; /* return points that any function may return to */
+	size_t loose_count, loose_room;
+
+	uint32_t *function_of; /* by block: the function that begins there, or PROGRAM_NONE */
+	struct program_function *functions;
+	uint32_t function_count;
+	struct program_return *points, *returns; /* function: return point; block: function */
 };
+
+/* Places: blocks; then, for each function, where its returns meet; then where all those returns meet that may lead anywhere. */
+static inline uint32_t program_places(const struct program *program)
+{
+	return program->block_count + program->function_count + 1;
+}
+
+/* May a warp that waits at barrier `barrier` go on where the instruction armed[i] says? As far as one can say without the data flow. */
+bool program_may_wait(const struct program *program, unsigned barrier, size_t i);
 
 /*
  * Gathers and cuts. PATHS_CLEAR, or why not, with the offset; *ret_error is 0, -ENOENT (no such kernel) or -ENOMEM. To be freed in every case.
@@ -89,6 +121,9 @@ void program_free(struct program *program);
 
 /* Finds blocks and their successors (flow.c). 0 or -ENOMEM. */
 int program_cut(struct program *program);
+
+/* Finds functions and where they return to (calls.c), once the blocks are cut. 0 or -ENOMEM. */
+int program_calls(struct program *program);
 
 /* Does bank 4 hold a known function's address there? */
 bool program_bank4_function(const struct program *program, uint32_t offset);

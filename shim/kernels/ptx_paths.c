@@ -139,6 +139,7 @@ int paths_of_ptx(const char *text, size_t bytes, const char *kernel, struct kern
 		kernel_paths_free(&paths);
 		return error;
 	}
+	paths_add_text_lines(text, bytes, &paths);
 	*ret_paths = paths;
 	return 0;
 }

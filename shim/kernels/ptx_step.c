@@ -207,11 +207,24 @@ static struct ptxa_value add(struct ptxa_step *step)
 	return sum;
 }
 
+/* An odd factor has an inverse, and of two that undo each other one is large. Indices have no such factors, and few negative ones. */
+static bool may_undo(const struct ptxa_step *step)
+{
+	uint64_t factor;
+
+	if (!known(step, 2, &factor) && !known(step, 1, &factor))
+		return false;
+	return (int64_t)factor < 0 || ((factor & 1) && factor > 0x10000);
+}
+
 static struct ptxa_value multiply(struct ptxa_step *step)
 {
 	struct ptxa_value a = ptxa_source(step, 1), b = ptxa_source(step, 2);
-	uint32_t low = ptxa_weak(step, ptxa_join(step, a.low, b.low));
-	uint32_t high = ptxa_weak(step, ptxa_join(step, a.high, b.high));
+	uint32_t low = ptxa_join(step, a.low, b.low), high = ptxa_join(step, a.high, b.high);
+	bool undoes = may_undo(step);
+
+	low = undoes ? ptxa_set_strong(&step->program->sets, low) : ptxa_weak(step, low);
+	high = undoes ? ptxa_set_strong(&step->program->sets, high) : ptxa_weak(step, high);
 
 	ptxa_note_turned(step, a);
 	ptxa_note_turned(step, b);
@@ -278,8 +291,12 @@ static struct ptxa_value convert(struct ptxa_step *step)
 	const struct ptxa_instruction *instruction = step->instruction;
 	struct ptxa_value value = ptxa_source(step, 1);
 
-	if (instruction->type.is_float || instruction->second_type.is_float)
-		return ptxa_plain(0, 0);
+	/* A double holds each address exactly, and rounding it to a whole number keeps it. */
+	if (instruction->type.is_float || instruction->second_type.is_float) {
+		uint32_t all = whole(step, value);
+
+		return ptxa_plain(all, is_wide(step) ? all : 0);
+	}
 	if (instruction->type.bytes < 8 || (instruction->second_type.bytes && instruction->second_type.bytes < 8))
 		value.high = 0;
 	return value;

@@ -83,7 +83,8 @@ static void keep_site(struct ptxa_step *step, uint32_t base, const char *kind)
 	struct kernel_paths *paths = step->program->paths;
 
 	if (paths->store_count < PATHS_STORES)
-		paths->stores[paths->store_count] = (struct store_site){step->instruction->line, base, kind};
+		paths->stores[paths->store_count] =
+			(struct store_site){.offset = step->instruction->line, .base = base, .kind = kind};
 	paths->store_count++;
 }
 

@@ -29,7 +29,7 @@ enum sass_class {
 	SASS_CLEAR, /* a result that no address survives: floating point, counts, votes */
 	SASS_CLEAR_CONVERT,
 	SASS_CLEAR_CS2R,
-	SASS_CONVERT, /* float to integer and the like: one source, maybe 64-bit */
+	SASS_CONVERT, /* between float and integer, which an address survives in a double: one source, maybe 64-bit */
 	SASS_TENSOR,  /* matrix results: data only, written registers keep what they had */
 	SASS_TO_UNIFORM,
 	SASS_UNIFORM_CLEAR,
@@ -139,6 +139,14 @@ static inline uint32_t sass_field(const struct sass_insn *insn, unsigned first, 
 
 /* 32-bit registers that a load or store moves: its size field. */
 unsigned sass_memory_words(const struct sass_insn *insn);
+
+/* Registers of either file: a bit for each. */
+struct sass_registers {
+	uint64_t r[4], u[4];
+};
+
+/* Adds those that an instruction may write (registers.c). */
+void sass_add_written(const struct sass_machine *machine, const struct sass_insn *insn, struct sass_registers *registers);
 
 /* Is the result 64 bits wide by a modifier (sm_120)? */
 bool sass_wide_modifier(const struct sass_machine *machine, const struct sass_insn *insn);

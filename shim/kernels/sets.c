@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FORMS 3 /* of enum sets_form */
 #define JOINS 4096
 #define BYTES_LIMIT ((size_t)16 << 20) /* of all sets of one kernel */
 
@@ -21,10 +22,11 @@ int sets_init(struct sets *sets, size_t universe)
 	sets->half += !sets->half;
 	/* One set more than there is room for: the scratch a new set is built in. */
 	sets->bits = calloc((sets->room + 1) * 2 * sets->half, sizeof *sets->bits);
-	sets->scaled = calloc(sets->room, sizeof *sets->scaled);
+	for (size_t i = 0; i < FORMS; i++)
+		sets->derived[i] = calloc(sets->room, sizeof *sets->derived[i]);
 	sets->places = calloc(sets->place_count, sizeof *sets->places);
 	sets->joins = calloc(JOINS, sizeof *sets->joins);
-	if (sets->bits && sets->scaled && sets->places && sets->joins)
+	if (sets->bits && sets->derived[0] && sets->derived[1] && sets->derived[2] && sets->places && sets->joins)
 		return 0;
 	sets_free(sets);
 	return -ENOMEM;
@@ -33,7 +35,8 @@ int sets_init(struct sets *sets, size_t universe)
 void sets_free(struct sets *sets)
 {
 	free(sets->bits);
-	free(sets->scaled);
+	for (size_t i = 0; i < FORMS; i++)
+		free(sets->derived[i]);
 	free(sets->places);
 	free(sets->joins);
 	*sets = (struct sets){0};
@@ -56,10 +59,12 @@ static int grow(struct sets *sets)
 	if (!bits)
 		return -ENOMEM;
 	sets->bits = bits;
-	set_id *scaled = realloc(sets->scaled, room * sizeof *scaled);
-	if (!scaled)
-		return -ENOMEM;
-	sets->scaled = scaled;
+	for (size_t i = 0; i < FORMS; i++) {
+		set_id *derived = realloc(sets->derived[i], room * sizeof *derived);
+		if (!derived)
+			return -ENOMEM;
+		sets->derived[i] = derived;
+	}
 	sets->room = room;
 	set_id *places = calloc(4 * (size_t)room, sizeof *places);
 	if (!places)
@@ -89,7 +94,8 @@ static set_id keep(struct sets *sets)
 			return sets->places[at];
 	set_id id = sets->count;
 	sets->places[at] = id;
-	sets->scaled[id] = UINT32_MAX;
+	for (size_t i = 0; i < FORMS; i++)
+		sets->derived[i][id] = UINT32_MAX;
 	if (++sets->count == sets->room) {
 		int err = grow(sets);
 		if (err) {
@@ -137,17 +143,17 @@ set_id sets_join(struct sets *sets, set_id a, set_id b)
 	return result;
 }
 
-set_id sets_scale(struct sets *sets, set_id set)
+set_id sets_turn(struct sets *sets, set_id set, enum sets_form form)
 {
-	if (!set)
-		return 0;
-	if (sets->scaled[set] != UINT32_MAX)
-		return sets->scaled[set];
+	if (!set || sets->derived[form][set] != UINT32_MAX)
+		return set ? sets->derived[form][set] : 0;
 	uint64_t *bits = scratch(sets);
-	const uint64_t *x = sets_bits(sets, set);
-	for (size_t i = 0; i < sets->half; i++)
-		bits[sets->half + i] = x[i] | x[sets->half + i];
+	const uint64_t *plain = sets_bits(sets, set), *scaled = plain + sets->half;
+	for (size_t i = 0; i < sets->half; i++) {
+		uint64_t either = plain[i] | scaled[i];
+		bits[i] = form == SETS_SCALED ? 0 : form == SETS_PLAIN ? either : scaled[i];
+		bits[sets->half + i] = form == SETS_SCALED ? either : form == SETS_PLAIN ? 0 : plain[i];
+	}
 	set_id result = keep(sets);
-	sets->scaled[set] = result;
-	return result;
+	return sets->derived[form][set] = result;
 }

@@ -18,9 +18,9 @@ struct sets_join {
 struct sets {
 	size_t half; /* 64-bit words of one half; a set has two halves, plain and scaled */
 	uint32_t count, room;
-	uint64_t *bits; /* count times 2 * half */
-	set_id *scaled; /* by set, UINT32_MAX: not worked out yet */
-	set_id *places; /* open addressing, 0: free */
+	uint64_t *bits;     /* count times 2 * half */
+	set_id *derived[3]; /* by enum sets_form and set, UINT32_MAX: not worked out yet */
+	set_id *places;     /* open addressing, 0: free */
 	size_t place_count;
 	struct sets_join *joins; /* direct-mapped, may forget */
 	int error;               /* 0, -ENOMEM, or -E2BIG past the limit: all answers since are meaningless */
@@ -34,8 +34,12 @@ set_id sets_one(struct sets *sets, size_t member);
 /* All of [first, end). */
 set_id sets_range(struct sets *sets, size_t first, size_t end);
 set_id sets_join(struct sets *sets, set_id a, set_id b);
-/* Every member in its scaled form. */
-set_id sets_scale(struct sets *sets, set_id set);
+enum sets_form {
+	SETS_SCALED, /* every member in its scaled form */
+	SETS_PLAIN,  /* ... in its plain form */
+	SETS_AGAIN,  /* what was plain becomes scaled, what was scaled becomes plain */
+};
+set_id sets_turn(struct sets *sets, set_id set, enum sets_form form);
 
 /* The plain half of a set, then the scaled one: `half` words each. Valid until the next set is made. */
 static inline const uint64_t *sets_bits(const struct sets *sets, set_id set)

@@ -27,8 +27,6 @@ static set_id read_either(struct taint *t, const struct sass_insn *insn, bool un
 static void write_either(struct taint *t, const struct sass_insn *insn, bool uniform, unsigned reg, set_id set)
 {
 	set_id *place = uniform ? &t->now.u[reg] : &t->now.r[reg];
-	unsigned *high = uniform ? &t->uniform_high : &t->high;
-	*high = *high > reg ? *high : reg + 1;
 	if (insn->guard == 7) {
 		t->guarded[uniform][reg].stamp = 0;
 		*place = set;
@@ -64,14 +62,16 @@ void taint_write(struct taint *t, const struct sass_insn *insn, unsigned reg, se
 {
 	if (reg >= SASS_RZ)
 		return;
-	t->known[reg].stamp = 0;
+	t->known[0][reg].stamp = 0;
 	write_either(t, insn, false, reg, set);
 }
 
 void taint_write_uniform(struct taint *t, const struct sass_insn *insn, unsigned reg, set_id set)
 {
-	if (reg < t->program->machine.uniform_zero)
-		write_either(t, insn, true, reg, set);
+	if (reg >= t->program->machine.uniform_zero)
+		return;
+	t->known[1][reg].stamp = 0;
+	write_either(t, insn, true, reg, set);
 }
 
 struct taint_pair taint_read_pair(struct taint *t, const struct sass_insn *insn, unsigned reg)
@@ -117,42 +117,54 @@ set_id taint_const(struct taint *t, uint32_t bank, uint32_t offset)
 	}
 }
 
-/* Literals in registers: indices of constant loads, factors, shift counts. Only within a block. */
-static void note_known(struct taint *t, const struct sass_insn *insn, struct taint_known before_a,
-                       struct taint_known before_b, struct taint_known before_c)
+/* A literal in a register, by the number in a field of the instruction. */
+static bool is_known(const struct taint *t, bool uniform, unsigned field, uint32_t *ret_value)
 {
-	uint32_t value;
-	bool is = false;
-	if (insn->guard != 7 || insn->uniform || insn->d == SASS_RZ || t->program->marks[t->insn])
-		return;
+	unsigned reg = uniform ? field & t->program->machine.uniform_mask : field;
+	const struct taint_known *known = &t->known[uniform][reg];
+	if (reg == (uniform ? t->program->machine.uniform_zero : SASS_RZ))
+		return *ret_value = 0, true;
+	return known->stamp == t->stamp && (*ret_value = known->value, true);
+}
+
+/* The literal that an instruction leaves in its destination, if it does. */
+static bool makes_known(const struct taint *t, const struct sass_insn *insn, uint32_t *ret_value)
+{
 	bool a_zero = insn->a == SASS_RZ, b_zero = insn->b == SASS_RZ, c_zero = insn->c == SASS_RZ;
 	switch (insn->row->base) {
 	case 0x002:
+	case 0x082:
+		if (t->program->machine.sm >= 120 && sass_field(insn, 80, 81))
+			return false; /* 64 bits */
 		if (insn->form == 4)
-			value = insn->immediate, is = true;
-		else if (insn->form == 1)
-			value = b_zero ? 0 : before_b.value, is = b_zero || before_b.stamp == t->stamp;
-		break;
+			return *ret_value = insn->immediate, true;
+		return (insn->form == 1 || insn->form == 6) &&
+		       is_known(t, insn->uniform || insn->form == 6, insn->b, ret_value);
 	case 0x024:
 		if (insn->form == 2 && a_zero && c_zero)
-			value = insn->immediate, is = true;
-		else if (insn->form == 1 && a_zero && b_zero)
-			value = c_zero ? 0 : before_c.value, is = c_zero || before_c.stamp == t->stamp;
-		break;
+			return *ret_value = insn->immediate, true;
+		return insn->form == 1 && a_zero && b_zero && is_known(t, false, insn->c, ret_value);
 	case 0x031:
 	case 0x035:
-		if (insn->row->class == SASS_CLEAR && insn->form == 2 && a_zero && c_zero)
-			value = insn->immediate, is = true;
-		break;
+		return insn->row->class == SASS_CLEAR && insn->form == 2 && a_zero && c_zero &&
+		       (*ret_value = insn->immediate, true);
 	case 0x010:
 	case 0x036:
-		if (insn->form == 4 && before_a.stamp == t->stamp && !a_zero && (insn->base == 0x036 || c_zero) &&
-		    !sass_field(insn, 72, 73))
-			value = before_a.value + insn->immediate, is = true;
-		break;
+		if (insn->form != 4 || a_zero || (insn->base == 0x010 && !c_zero) || sass_field(insn, 72, 73) ||
+		    !is_known(t, false, insn->a, ret_value))
+			return false;
+		return *ret_value += insn->immediate, true;
+	default:
+		return false;
 	}
-	if (is && !(insn->row->base == 0x002 && t->program->machine.sm >= 120 && sass_field(insn, 80, 81)))
-		t->known[insn->d] = (struct taint_known){t->stamp, value};
+}
+
+/* Literals in registers: indices of constant loads, factors, shift counts. Only within a block. */
+static bool note_known(const struct taint *t, const struct sass_insn *insn, uint32_t *ret_value)
+{
+	if (insn->guard != 7 || t->program->marks[t->insn] || (!insn->uniform && insn->d == SASS_RZ))
+		return false;
+	return (!insn->uniform || insn->base == 0x082) && makes_known(t, insn, ret_value);
 }
 
 /* R1 is the stack pointer: set once from the driver's constant, moved by literals. */
@@ -313,10 +325,14 @@ void taint_step(struct taint *t, const struct sass_insn *insn)
 		t->stop = PATHS_INSTRUCTION;
 		return;
 	}
-	struct taint_known a = t->known[insn->a], b = t->known[insn->b], c = t->known[insn->c];
+	uint32_t literal = 0;
+	bool known = note_known(t, insn, &literal);
 	int32_t stack = writes_stack(insn) ? stack_after(t, insn) : t->now.stack;
 	dispatch(t, insn);
 	t->now.stack = stack;
-	note_known(t, insn, a, b, c);
+	if (known) {
+		unsigned d = insn->uniform ? insn->d & t->program->machine.uniform_mask : insn->d;
+		t->known[insn->uniform][d] = (struct taint_known){t->stamp, literal};
+	}
 	bump_predicates(t, insn);
 }

@@ -18,7 +18,8 @@ enum taint_member {
 	FROM_FUNCTION, /* address of a known function */
 	FROM_WINDOW,   /* where local or shared memory begins among generic addresses */
 	FROM_BLOCK,    /* generic address of the parameters themselves */
-	FROM_SHIFTED,  /* went through a right shift: a left shift may restore it, so it is not a mere index */
+	FROM_SHIFTED, /* went down by a right shift, or around by a large factor: a multiple may restore it, so that is not a mere index */
+	FROM_PIECE, /* a byte or 16 bits of a parameter */
 	FROM_PARAMS = 16,
 };
 
@@ -30,7 +31,8 @@ struct taint_state {
 	set_id r[256], u[256]; /* RZ and URZ stay empty */
 	set_id armed[16];      /* of taint.targets */
 	int32_t stack;         /* R1, in bytes from its first value */
-	bool reached;
+	uint32_t memory;       /* t->memory_version when it ran last */
+	bool reached, called;  /* called: what comes before a return point was reached */
 };
 
 /* A register written under a predicate: what it holds where the predicate was true, and where it was not. */
@@ -50,22 +52,45 @@ struct taint_cell {
 	set_id set;
 };
 
+/*
+ * What was ever stored in memory of one kind, without order: by the parity of the 4-byte word, because accesses of 8 bytes and more are aligned; a narrower one,
+ * whose place is not known, counts for both.
+ */
+struct taint_words {
+	set_id of[2];
+};
+
 struct taint_pair {
 	set_id low, high;
 };
+
+/* What a set pair says about an address. */
+struct taint_findings {
+	uint32_t plain, plain_wide; /* slots that are bases as they stand; those inside parameters of 8 bytes or more */
+	uint32_t slot, slot_wide;   /* one of each */
+	bool stray; /* the halves have words that are not of one slot, and not the same ones: perhaps an address in two of them */
+};
+
+/* ... once found: most loads and stores of a kernel have one of a few addresses. */
+struct taint_judged {
+	struct taint_pair address;
+	struct taint_findings found;
+	bool filled, loaded, stored; /* loaded, stored: its slots are marked so */
+};
+#define TAINT_JUDGED 64
 
 struct taint {
 	const struct program *program;
 	struct kernel_paths *paths;
 	struct sets sets, targets;
 	uint32_t word_count;
-	bool *wide; /* by slot: inside a parameter of 8 bytes or more */
+	bool *wide, *whole; /* by slot: inside a parameter of 8 bytes or more; is one of 8 bytes */
 	set_id all_params, indexed_params, loaded;
 
-	struct taint_state **states; /* by block; the last is where all returns meet */
-	uint64_t *queue;             /* a bit for each block that waits; the first in the code runs first */
+	struct taint_state **states; /* by block; behind them, where returns meet */
+	uint64_t *queue;             /* a bit for each place that waits */
 	uint32_t work;
-	size_t queue_hint;  /* no word before this one has a bit */
+	uint32_t sweep;     /* the place that ran last */
 	bool *reads_memory; /* by block: what was stored matters to it */
 	set_id *ones;       /* the set of each single member, 0: not made yet */
 
@@ -73,16 +98,16 @@ struct taint {
 	uint32_t stamp;
 	uint32_t versions[16]; /* of predicates, then uniform ones */
 	struct taint_guarded guarded[2][256];
-	struct taint_known known[256];
-	uint32_t insn;               /* being run */
-	unsigned high, uniform_high; /* no register from here on was ever written */
+	struct taint_known known[2][256]; /* of R, of UR */
+	uint32_t insn;                    /* being run */
+	unsigned high, uniform_high;      /* no register from here on was ever written */
 	bool recording;
 
-	/* Memory, without order: what was ever written. */
-	set_id local_any, local_unplaced, shared, global;
+	struct taint_words local_any, local_unplaced, shared, global;
 	struct taint_cell *cells;
 	size_t cell_count, cell_used;
-	bool memory_changed;
+	uint32_t memory_version;                  /* raised by each change */
+	struct taint_judged judged[TAINT_JUDGED]; /* direct-mapped */
 	int error;
 	enum paths_reason stop; /* gave up, at insn */
 };

@@ -47,25 +47,48 @@ static void clear(struct taint *t, const struct sass_insn *insn, unsigned words)
 	write_result(t, insn, (struct taint_pair){0, 0}, words == 2);
 }
 
-/* An index: only a whole address can be a base, and a multiple of one is none. */
+/*
+ * Multiples and left shifts make an index of a number, and an index is no base: its members become scaled ones, which are not bases. What could make an
+ * address of one again makes it plain again: a shift to the right, a second factor that is not known, a factor that undoes another, a negation (five times
+ * less four times). Small factors that are known and shifts to the left do not, however many there are.
+ */
 static set_id scale(struct taint *t, set_id set)
 {
 	if (!set || sets_has(&t->sets, set, FROM_SHIFTED))
 		return set;
-	return sets_scale(&t->sets, set);
+	return sets_turn(&t->sets, set, SETS_SCALED);
+}
+
+static set_id unscale(struct taint *t, set_id set)
+{
+	return sets_turn(&t->sets, set, SETS_PLAIN);
+}
+
+static set_id scale_again(struct taint *t, set_id set)
+{
+	if (!set || sets_has(&t->sets, set, FROM_SHIFTED))
+		return unscale(t, set);
+	return sets_turn(&t->sets, set, SETS_AGAIN);
+}
+
+/* An odd factor has an inverse, and of two that undo each other one is large. Indices have no such factors, and few negative ones. */
+static bool may_undo(uint32_t factor)
+{
+	return factor >> 31 || ((factor & 1) && factor > 0x10000u);
 }
 
 static bool known(const struct taint *t, const struct sass_operand *operand, uint32_t *ret_value)
 {
 	if (operand->kind == OPERAND_IMMEDIATE && !t->program->marks[t->insn])
 		return *ret_value = operand->offset, true;
-	if (operand->kind != OPERAND_REGISTER)
+	bool uniform = operand->kind == OPERAND_UNIFORM;
+	if (operand->kind != OPERAND_REGISTER && !uniform)
 		return false;
-	if (operand->reg == SASS_RZ)
+	if (operand->reg == (uniform ? t->program->machine.uniform_zero : SASS_RZ))
 		return *ret_value = 0, true;
-	if (t->known[operand->reg].stamp != t->stamp)
+	if (t->known[uniform][operand->reg].stamp != t->stamp)
 		return false;
-	return *ret_value = t->known[operand->reg].value, true;
+	return *ret_value = t->known[uniform][operand->reg].value, true;
 }
 
 /* Is the operand in slot `index` subtracted? Bit 72 negates A, bit 75 what is at 64, bit 63 what is at 32. */
@@ -93,24 +116,45 @@ static void compare_sum(struct taint *t, const struct sass_insn *insn, const str
 			}
 }
 
-/* The product's part of IMAD: the factors, as they stand if one is 1 or -1. */
+/* The product's part of IMAD: the factors, as they stand if one is 1. */
 static set_id product(struct taint *t, const struct sass_insn *insn, const struct sass_operand operands[3], set_id a,
-                      set_id b)
+                      set_id b, bool *ret_unit)
 {
 	uint32_t value;
+	*ret_unit = true;
 	if (!a && !b)
 		return 0;
-	if (known(t, &operands[0], &value) && (value == 1 || value == UINT32_MAX))
-		return b;
-	if (known(t, &operands[1], &value) && (value == 1 || value == UINT32_MAX))
-		return a;
-	return taint_join(t, scale(t, a), scale(t, b));
+	for (unsigned i = 0; i < 2; i++) {
+		set_id other = i ? a : b;
+		if (!known(t, &operands[i], &value))
+			continue;
+		if (value == 1)
+			return other;
+		*ret_unit = false;
+		if (!other || !may_undo(value))
+			return scale(t, other);
+		return taint_join(t, unscale(t, other), taint_one(t, FROM_SHIFTED));
+	}
+	*ret_unit = false;
+	return taint_join(t, scale_again(t, a), scale_again(t, b));
+}
+
+/* The high word of a product: a shift to the right where the factor is a power of two, else a part of a division. */
+static set_id high_product(struct taint *t, const struct sass_operand operands[3], const struct taint_pair v[3])
+{
+	uint32_t value;
+	set_id product = unscale(t, taint_join(t, v[0].low, v[1].low));
+	bool literal = known(t, &operands[0], &value) || known(t, &operands[1], &value);
+	if (!product || !literal || value & (value - 1))
+		return product;
+	return taint_join(t, product, taint_one(t, FROM_SHIFTED));
 }
 
 static void multiply(struct taint *t, const struct sass_insn *insn, const struct sass_operand operands[3],
                      struct taint_pair v[3])
 {
-	set_id factor = product(t, insn, operands, v[0].low, v[1].low);
+	bool unit;
+	set_id factor = product(t, insn, operands, v[0].low, v[1].low, &unit);
 	uint32_t value;
 	bool negative = sass_field(insn, 63, 64) || sass_field(insn, 75, 76) || sass_field(insn, 72, 73) ||
 	                (known(t, &operands[1], &value) && value >> 31) ||
@@ -119,15 +163,21 @@ static void multiply(struct taint *t, const struct sass_insn *insn, const struct
 		taint_compared(t, factor, v[2].low);
 		taint_compared(t, factor, v[2].high);
 	}
+	if (negative)
+		factor = unscale(t, factor);
 	if (insn->row->class == SASS_MULTIPLY_WIDE) {
-		/* A product by 1 is a sign or zero extension: its high word is no address's. */
-		set_id high = scale(t, factor);
+		/* By 1 it is a sign or zero extension, whose high word is no address's. */
+		set_id high = unit ? scale(t, factor) : factor;
+		/* By a large power of two the high word is a shift to the right; by the size of an element it has a few bits. */
+		bool literal = known(t, &operands[0], &value) || known(t, &operands[1], &value);
+		if (literal && value >= 256 && !(value & (value - 1)))
+			high = high_product(t, operands, v);
 		write_result(t, insn,
 		             (struct taint_pair){taint_join(t, factor, v[2].low), taint_join(t, high, v[2].high)}, true);
 		return;
 	}
 	if (insn->row->class == SASS_MULTIPLY_HIGH)
-		factor = taint_join(t, taint_join(t, factor, v[0].low), taint_join(t, v[1].low, v[2].high));
+		factor = taint_join(t, high_product(t, operands, v), v[2].high);
 	write_result(t, insn, (struct taint_pair){taint_join(t, factor, v[2].low), 0}, false);
 }
 
@@ -138,8 +188,12 @@ static void load_address(struct taint *t, const struct sass_insn *insn, struct t
 		v[0].low = scale(t, v[0].low);
 		v[2].low = scale(t, v[2].low);
 	}
-	if (t->recording && (sass_field(insn, 72, 73) || sass_field(insn, 63, 64)))
-		taint_compared(t, v[0].low, v[1].low);
+	if (sass_field(insn, 72, 73) || sass_field(insn, 63, 64)) {
+		if (t->recording)
+			taint_compared(t, v[0].low, v[1].low);
+		for (unsigned i = 0; i < 3; i++)
+			v[i].low = unscale(t, v[i].low);
+	}
 	write_result(t, insn, (struct taint_pair){taint_join(t, taint_join(t, v[0].low, v[2].low), v[1].low), 0}, false);
 }
 
@@ -149,10 +203,12 @@ static void shift(struct taint *t, const struct sass_insn *insn, const struct sa
 	set_id value = taint_join(t, v[0].low, v[2].low);
 	uint32_t count;
 	bool right = sass_field(insn, 76, 77), is_known = known(t, &operands[1], &count);
-	if (value && right && is_known && count == 31)
-		value = sets_scale(&t->sets, value); /* a sign */
+	if (value && right && is_known && count == 31 && !v[0].low)
+		value = scale(t, value); /* a sign */
 	else if (value && right && !(is_known && (count == 0 || count == 32)))
-		value = taint_join(t, value, taint_one(t, FROM_SHIFTED));
+		value = taint_join(t, unscale(t, value), taint_one(t, FROM_SHIFTED));
+	else if (v[0].low && v[2].low && !right)
+		value = is_known && (count == 0 || count == 32) ? value : scale_again(t, value); /* may turn round */
 	else if (value && !right && is_known && count && count != 32)
 		value = scale(t, value);
 	write_result(t, insn, (struct taint_pair){taint_join(t, value, v[1].low), 0}, false);
@@ -166,6 +222,12 @@ static void convert(struct taint *t, const struct sass_insn *insn, struct taint_
 	write_result(t, insn, (struct taint_pair){all, all}, to_64);
 }
 
+/* A table of a bitwise operation in which no input counts against the result: nothing is negated. */
+static bool monotone(uint32_t table)
+{
+	return !((table & 0x0f) << 4 & ~table) && !((table & 0x33) << 2 & ~table) && !((table & 0x55) << 1 & ~table);
+}
+
 static void mix(struct taint *t, const struct sass_insn *insn, struct taint_pair v[3])
 {
 	if (t->recording && (insn->base == 0x012 || insn->base == 0x092 || insn->base == 0x017 || insn->base == 0x048 ||
@@ -174,8 +236,10 @@ static void mix(struct taint *t, const struct sass_insn *insn, struct taint_pair
 		taint_compared(t, v[0].low, v[2].low);
 		taint_compared(t, v[1].low, v[2].low);
 	}
-	write_result(t, insn, join_pair(t, join_pair(t, v[0], v[1]), v[2]),
-	             sass_wide_modifier(&t->program->machine, insn));
+	struct taint_pair result = join_pair(t, join_pair(t, v[0], v[1]), v[2]);
+	if ((insn->base == 0x012 || insn->base == 0x092) && !monotone(sass_field(insn, 72, 80)))
+		result = (struct taint_pair){unscale(t, result.low), unscale(t, result.high)};
+	write_result(t, insn, result, sass_wide_modifier(&t->program->machine, insn));
 }
 
 void taint_alu(struct taint *t, const struct sass_insn *insn)
@@ -210,6 +274,9 @@ void taint_alu(struct taint *t, const struct sass_insn *insn)
 		return;
 	case SASS_ADD:
 		compare_sum(t, insn, operands, v);
+		for (unsigned i = 0; i < 3; i++)
+			if (negated(insn, operands, i))
+				v[i] = (struct taint_pair){unscale(t, v[i].low), unscale(t, v[i].high)};
 		write_result(t, insn, join_pair(t, join_pair(t, v[0], v[1]), v[2]), wide);
 		return;
 	case SASS_MULTIPLY:

@@ -18,33 +18,28 @@ static uint32_t slot_of(size_t word, unsigned bit)
 	return (uint32_t)((word * 64 + bit - FROM_PARAMS) / 2);
 }
 
-/* What a set pair says about an address. */
-struct findings {
-	uint32_t plain, plain_wide; /* slots that are bases as they stand; those inside parameters of 8 bytes or more */
-	uint32_t slot, slot_wide;   /* one of each */
-	bool stray; /* the halves have 32-bit parameters, and not the same ones: perhaps an address in two of them */
-};
-
-/* Is there a word among the bits that lies outside all parameters of 8 bytes and more? */
-static bool has_narrow(const struct taint *t, size_t word, uint64_t bits)
+/* Is there a word among the bits that is part of a struct, or smaller than an address? Those of 64-bit parameters are no halves of two. */
+static bool has_half(const struct taint *t, size_t word, uint64_t bits)
 {
 	for (bits = params_only(word, bits); bits; bits &= bits - 1)
-		if (!t->wide[slot_of(word, (unsigned)__builtin_ctzll(bits))])
+		if (!t->whole[slot_of(word, (unsigned)__builtin_ctzll(bits))])
 			return true;
 	return false;
 }
 
-static struct findings find_slots(const struct taint *t, struct taint_pair address)
+static struct taint_findings find_slots(const struct taint *t, struct taint_pair address)
 {
-	struct findings found = {0};
+	struct taint_findings found = {0};
 	bool stray_low = false, stray_high = false, differ = false;
 	const uint64_t *low = sets_bits(&t->sets, address.low), *high = sets_bits(&t->sets, address.high);
 	for (size_t i = 0; i < t->sets.half; i++) {
 		uint64_t plain = slots_in(i, low[i], high[i]);
-		uint64_t others = ~(plain | plain << 1);
-		stray_low |= has_narrow(t, i, low[i] & others);
-		stray_high |= has_narrow(t, i, high[i] & others);
-		differ |= has_narrow(t, i, (low[i] ^ high[i]) & others);
+		uint64_t others = params_only(i, ~(plain | plain << 1));
+		/* A slot whose halves changed places. */
+		found.stray |= (low[i] >> 1 & high[i] & others & SLOT_MEMBERS) != 0;
+		stray_low |= has_half(t, i, low[i] & others);
+		stray_high |= has_half(t, i, high[i] & others);
+		differ |= has_half(t, i, (low[i] ^ high[i]) & others);
 		for (; plain; plain &= plain - 1) {
 			uint32_t slot = slot_of(i, (unsigned)__builtin_ctzll(plain));
 			found.plain++;
@@ -53,7 +48,7 @@ static struct findings find_slots(const struct taint *t, struct taint_pair addre
 				found.plain_wide++, found.slot_wide = slot;
 		}
 	}
-	found.stray = stray_low && stray_high && differ;
+	found.stray |= stray_low && stray_high && differ;
 	return found;
 }
 
@@ -69,6 +64,15 @@ static void mark_slots(struct taint *t, struct taint_pair address, enum slot_use
 			slot->use = slot->use > use ? slot->use : (uint8_t)use;
 		}
 	}
+}
+
+static struct taint_judged *judge(struct taint *t, struct taint_pair address)
+{
+	struct taint_judged *judged =
+		&t->judged[(address.low * 0x9e3779b1u ^ address.high * 0x85ebca6bu) >> 16 & (TAINT_JUDGED - 1)];
+	if (!judged->filled || judged->address.low != address.low || judged->address.high != address.high)
+		*judged = (struct taint_judged){address, find_slots(t, address), true, false, false};
+	return judged;
 }
 
 static bool any_param(const struct taint *t, set_id set)
@@ -97,6 +101,8 @@ static enum paths_reason foreign_base(const struct taint *t, struct taint_pair a
 		return PATHS_TABLE;
 	if (either(t, address, FROM_BLOCK))
 		return PATHS_SPLIT;
+	if (sets_has(sets, address.low, FROM_PIECE) && sets_has(sets, address.high, FROM_PIECE))
+		return PATHS_SPLIT;
 	if (has_base || sets_has(sets, address.high, FROM_WINDOW))
 		return PATHS_CLEAR;
 	for (unsigned member = FROM_LOADED_LOW; member <= FROM_LOADED_32; member++)
@@ -117,7 +123,8 @@ static void add_site(struct taint *t, uint32_t base, const char *kind)
 {
 	struct kernel_paths *paths = t->paths;
 	if (paths->store_count < PATHS_STORES)
-		paths->stores[paths->store_count] = (struct store_site){offset_now(t), base, kind};
+		paths->stores[paths->store_count] =
+			(struct store_site){.offset = offset_now(t), .base = base, .kind = kind};
 	paths->store_count++;
 }
 
@@ -133,7 +140,8 @@ void taint_stored(struct taint *t, struct taint_pair address, const char *kind)
 {
 	if (!t->recording)
 		return;
-	struct findings found = find_slots(t, address);
+	struct taint_judged *judged = judge(t, address);
+	struct taint_findings found = judged->found;
 	enum paths_reason foreign = foreign_base(t, address, found.plain);
 	if (foreign == PATHS_CLEAR && found.plain && found.stray)
 		foreign = PATHS_SPLIT;
@@ -148,7 +156,9 @@ void taint_stored(struct taint *t, struct taint_pair address, const char *kind)
 		else if (!found.plain_wide && found.plain == 1)
 			base = found.slot;
 	}
-	mark_slots(t, address, SLOT_STORE, !found.plain);
+	if (!judged->stored)
+		mark_slots(t, address, SLOT_STORE, !found.plain);
+	judged->stored = true;
 	if (base != UINT32_MAX)
 		t->paths->slots[base].only_base = true;
 	if (foreign != PATHS_CLEAR)
@@ -166,8 +176,11 @@ void taint_stored_indirectly(struct taint *t, const char *kind)
 
 void taint_loaded(struct taint *t, struct taint_pair address)
 {
-	if (t->recording)
-		mark_slots(t, address, SLOT_LOAD, !find_slots(t, address).plain);
+	struct taint_judged *judged = t->recording ? judge(t, address) : NULL;
+	if (!judged || judged->loaded)
+		return;
+	mark_slots(t, address, SLOT_LOAD, !judged->found.plain);
+	judged->loaded = true;
 }
 
 /* The slots of which any word is in the set, plain: as the members of their low words. */

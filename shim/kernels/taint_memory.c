@@ -24,22 +24,77 @@ static set_id read_words(struct taint *t, const struct sass_insn *insn, unsigned
 	return set;
 }
 
+static struct taint_words join_words(struct taint *t, struct taint_words a, struct taint_words b)
+{
+	return (struct taint_words){{taint_join(t, a.of[0], b.of[0]), taint_join(t, a.of[1], b.of[1])}};
+}
+
+static set_id whole(struct taint *t, struct taint_words words)
+{
+	return taint_join(t, words.of[0], words.of[1]);
+}
+
+/* What word `i` of a load of so many words may bring. */
+static set_id recall(struct taint *t, struct taint_words memory, unsigned i, unsigned words)
+{
+	return words > 1 ? memory.of[i % 2] : whole(t, memory);
+}
+
+static void write_recalled(struct taint *t, const struct sass_insn *insn, unsigned reg, struct taint_words memory,
+                           unsigned words)
+{
+	for (unsigned i = 0; i < words && reg != SASS_RZ && reg + i < SASS_RZ; i++)
+		taint_write(t, insn, reg + i, recall(t, memory, i, words));
+}
+
 /* A loaded value: in a wide load low words come to even registers. `extra`: what memory of this kind may hold besides. */
-static void write_loaded(struct taint *t, const struct sass_insn *insn, unsigned reg, set_id extra, unsigned words)
+static void write_loaded(struct taint *t, const struct sass_insn *insn, unsigned reg, struct taint_words extra,
+                         unsigned words)
 {
 	for (unsigned i = 0; i < words && reg != SASS_RZ && reg + i < SASS_RZ; i++) {
 		enum taint_member member = words == 1      ? FROM_LOADED_32
 		                           : (reg + i) % 2 ? FROM_LOADED_HIGH
 		                                           : FROM_LOADED_LOW;
-		taint_write(t, insn, reg + i, taint_join(t, taint_one(t, member), extra));
+		taint_write(t, insn, reg + i,
+		            taint_join(t, taint_one(t, member), recall(t, extra, (reg + i) % 2, words)));
 	}
 }
 
 static void remember(struct taint *t, set_id *memory, set_id set)
 {
 	set_id joined = taint_join(t, *memory, set);
-	t->memory_changed |= joined != *memory;
+	t->memory_version += joined != *memory;
 	*memory = joined;
+}
+
+static void remember_words(struct taint *t, struct taint_words *memory, struct taint_words words)
+{
+	for (unsigned parity = 0; parity < 2; parity++)
+		remember(t, &memory->of[parity], words.of[parity]);
+}
+
+static void remember_anywhere(struct taint *t, struct taint_words *memory, set_id set)
+{
+	remember_words(t, memory, (struct taint_words){{set, set}});
+}
+
+/* Registers that are stored, by the parity that their words have in memory. */
+static struct taint_words read_parity(struct taint *t, const struct sass_insn *insn, unsigned reg, unsigned words)
+{
+	struct taint_words read = {{0, 0}};
+	for (unsigned i = 0; i < words && reg != SASS_RZ && reg + i < SASS_RZ; i++)
+		read.of[i % 2] = taint_join(t, read.of[i % 2], taint_read(t, insn, reg + i));
+	if (words < 2)
+		read.of[1] = read.of[0];
+	return read;
+}
+
+/* A store through a generic address may reach all kinds of memory. */
+static void remember_generic(struct taint *t, struct taint_words words)
+{
+	remember_words(t, &t->shared, words);
+	remember_words(t, &t->local_any, words);
+	remember_words(t, &t->local_unplaced, words);
 }
 
 static struct taint_cell *find_cell(struct taint *t, int32_t word)
@@ -82,23 +137,26 @@ static bool stack_word(const struct taint *t, const struct sass_insn *insn, int3
 static void store_local(struct taint *t, const struct sass_insn *insn)
 {
 	int32_t word = 0;
+	unsigned words = sass_memory_words(insn);
 	bool placed = stack_word(t, insn, &word);
-	for (unsigned i = 0; i < sass_memory_words(insn) && insn->b != SASS_RZ && insn->b + i < SASS_RZ; i++) {
+	if (!placed)
+		remember_words(t, &t->local_unplaced, read_parity(t, insn, insn->b, words));
+	for (unsigned i = 0; i < words && insn->b != SASS_RZ && insn->b + i < SASS_RZ; i++) {
 		set_id set = taint_read(t, insn, insn->b + i);
-		remember(t, &t->local_any, set);
-		if (!placed) {
-			remember(t, &t->local_unplaced, set);
-			continue;
-		}
-		if (!set)
+		int32_t at = word + (int32_t)i;
+		if (!placed && words < 2)
+			remember_anywhere(t, &t->local_any, set);
+		else
+			remember(t, &t->local_any.of[(placed ? (uint32_t)at : i) % 2], set);
+		if (!placed || !set)
 			continue;
 		if (more_cells(t)) {
 			t->error = -ENOMEM;
 			return;
 		}
-		struct taint_cell *cell = find_cell(t, word + (int32_t)i);
+		struct taint_cell *cell = find_cell(t, at);
 		if (!cell->used) {
-			*cell = (struct taint_cell){word + (int32_t)i, true, 0};
+			*cell = (struct taint_cell){at, true, 0};
 			t->cell_used++;
 		}
 		remember(t, &cell->set, set);
@@ -108,12 +166,14 @@ static void store_local(struct taint *t, const struct sass_insn *insn)
 static void load_local(struct taint *t, const struct sass_insn *insn)
 {
 	int32_t word = 0;
+	unsigned words = sass_memory_words(insn);
 	bool placed = stack_word(t, insn, &word);
-	for (unsigned i = 0; i < sass_memory_words(insn) && insn->d != SASS_RZ && insn->d + i < SASS_RZ; i++) {
-		set_id set = t->local_any;
+	for (unsigned i = 0; i < words && insn->d != SASS_RZ && insn->d + i < SASS_RZ; i++) {
+		set_id set = recall(t, t->local_any, i, words);
 		if (placed) {
-			struct taint_cell *cell = find_cell(t, word + (int32_t)i);
-			set = taint_join(t, t->local_unplaced, cell && cell->used ? cell->set : 0);
+			uint32_t at = (uint32_t)word + i;
+			struct taint_cell *cell = find_cell(t, (int32_t)at);
+			set = taint_join(t, t->local_unplaced.of[at % 2], cell && cell->used ? cell->set : 0);
 		}
 		taint_write(t, insn, insn->d + i, set);
 	}
@@ -149,16 +209,16 @@ static void load(struct taint *t, const struct sass_insn *insn)
 		address = (struct taint_pair){taint_join(t, address.low, u.low), taint_join(t, address.high, u.high)};
 	}
 	taint_loaded(t, address);
-	set_id extra = t->global;
+	struct taint_words extra = t->global;
 	/* Nothing but the parameters' own address and indices: what comes is a parameter. */
 	if (address.high && address.high == taint_one(t, FROM_BLOCK)) {
 		write_words(t, insn, insn->d, t->all_params, words);
 		return;
 	}
 	if (sets_has(&t->sets, address.low, FROM_BLOCK) || sets_has(&t->sets, address.high, FROM_BLOCK))
-		extra = taint_join(t, extra, t->all_params);
+		extra = join_words(t, extra, (struct taint_words){{t->all_params, t->all_params}});
 	if (insn->base == 0x180 || overlaps_window(t, address))
-		extra = taint_join(t, extra, taint_join(t, t->local_any, t->shared));
+		extra = join_words(t, extra, join_words(t, t->local_any, t->shared));
 	write_loaded(t, insn, insn->d, extra, words > 4 ? 4 : words);
 	if (insn->row->class == SASS_LOAD_256)
 		write_loaded(t, insn, insn->c, extra, 4);
@@ -168,20 +228,17 @@ static void store(struct taint *t, const struct sass_insn *insn)
 {
 	unsigned words = sass_memory_words(insn);
 	bool legacy = insn->row->class == SASS_STORE_GENERIC;
-	set_id data = read_words(t, insn, legacy ? insn->c : insn->b, words);
+	struct taint_words data = read_parity(t, insn, legacy ? insn->c : insn->b, words);
 	struct taint_pair address;
 	if (insn->row->class == SASS_STORE_256) {
-		data = taint_join(t, read_words(t, insn, insn->b, 4), read_words(t, insn, insn->d, 4));
+		data = join_words(t, read_parity(t, insn, insn->b, 4), read_parity(t, insn, insn->d, 4));
 		address = taint_read_pair(t, insn, insn->a);
 	} else {
 		address = address_of(t, insn, uniform_field(t, insn->c), insn->bit91 && !sass_field(insn, 76, 77));
 	}
-	if (insn->base == 0x185) {
-		remember(t, &t->shared, data);
-		remember(t, &t->local_any, data);
-		remember(t, &t->local_unplaced, data);
-	}
-	remember(t, &t->global, data);
+	if (insn->base == 0x185)
+		remember_generic(t, data);
+	remember_words(t, &t->global, data);
 	taint_stored(t, address, insn->row->name);
 }
 
@@ -194,15 +251,14 @@ static void atomic(struct taint *t, const struct sass_insn *insn)
 	set_id data = read_words(t, insn, insn->b, 4);
 	if (swap)
 		data = taint_join(t, data, read_words(t, insn, insn->c, 4));
-	remember(t, &t->global, data);
-	if (generic) {
-		remember(t, &t->shared, data);
-		remember(t, &t->local_any, data);
-		remember(t, &t->local_unplaced, data);
-	}
+	remember_anywhere(t, &t->global, data);
+	if (generic)
+		remember_generic(t, (struct taint_words){{data, data}});
 	taint_stored(t, address, insn->row->name);
 	taint_loaded(t, address);
-	set_id extra = generic ? taint_join(t, t->global, t->shared) : t->global;
+	set_id extra = whole(t, t->global);
+	if (generic)
+		extra = taint_join(t, extra, taint_join(t, whole(t, t->shared), whole(t, t->local_any)));
 	for (unsigned i = 0; result && i < 4 && insn->d != SASS_RZ && insn->d + i < SASS_RZ; i++) {
 		set_id value = taint_join(t, taint_one(t, (insn->d + i) % 2 ? FROM_LOADED_HIGH : FROM_LOADED_LOW), extra);
 		value = taint_join(t, value, taint_one(t, FROM_LOADED_32));
@@ -214,13 +270,14 @@ static void atomic(struct taint *t, const struct sass_insn *insn)
 
 static void atomic_shared(struct taint *t, const struct sass_insn *insn)
 {
-	set_id data = read_words(t, insn, insn->b, 2);
+	unsigned words = t->program->machine.sm >= 90 ? 4 : 2;
+	set_id data = read_words(t, insn, insn->b, words);
 	if (insn->base == 0x18d)
-		data = taint_join(t, data, read_words(t, insn, insn->c, 2));
-	remember(t, &t->shared, data);
-	taint_write(t, insn, insn->d, t->shared);
-	if (insn->d + 1u < SASS_RZ)
-		taint_write(t, insn, insn->d + 1u, taint_join(t, t->shared, taint_read(t, insn, insn->d + 1u)));
+		data = taint_join(t, data, read_words(t, insn, insn->c, words));
+	remember_anywhere(t, &t->shared, data);
+	set_id held = whole(t, t->shared);
+	for (unsigned i = 0; i < words && insn->d != SASS_RZ && insn->d + i < SASS_RZ; i++)
+		taint_write(t, insn, insn->d + i, i ? taint_join(t, held, taint_read(t, insn, insn->d + i)) : held);
 }
 
 static void load_const(struct taint *t, const struct sass_insn *insn)
@@ -234,8 +291,8 @@ static void load_const(struct taint *t, const struct sass_insn *insn)
 	unsigned index = uniform ? uniform_field(t, insn->a) : insn->a;
 	bool indexed = insn->base == 0x0bb || (insn->base == 0x1ac && index != t->program->machine.uniform_zero) ||
 	               (insn->base == 0x182 && index != SASS_RZ);
-	if (indexed && !uniform && t->known[index].stamp == t->stamp) {
-		offset = (offset + t->known[index].value) & 0xffff;
+	if (indexed && t->known[uniform][index].stamp == t->stamp) {
+		offset = (offset + t->known[uniform][index].value) & 0xffff;
 		indexed = false;
 	}
 	for (unsigned i = 0; i < words; i++) {
@@ -249,6 +306,8 @@ static void load_const(struct taint *t, const struct sass_insn *insn)
 			                 bank == 4 ? taint_one(t, FROM_GLOBAL) : taint_const(t, bank, UINT32_MAX));
 		else
 			set = taint_const(t, bank, offset + bytes * i);
+		if (set && bank == 0 && sass_field(insn, 73, 76) < 4)
+			set = taint_join(t, set, taint_one(t, FROM_PIECE));
 		if (uniform)
 			taint_write_uniform(t, insn, (insn->d & t->program->machine.uniform_mask) + i, set);
 		else if (insn->d != SASS_RZ && insn->d + i < SASS_RZ)
@@ -256,16 +315,22 @@ static void load_const(struct taint *t, const struct sass_insn *insn)
 	}
 }
 
+/* Copies of 8 bytes and more keep the parity, narrower ones need not. */
+static void copy_to_shared(struct taint *t)
+{
+	remember_anywhere(t, &t->shared, taint_join(t, t->loaded, whole(t, t->global)));
+}
+
 static void bulk(struct taint *t, const struct sass_insn *insn)
 {
 	unsigned direction = sass_field(insn, 73, 75);
 	if (direction == 1 || direction == 3) {
-		remember(t, &t->shared, taint_join(t, t->loaded, t->global));
+		copy_to_shared(t);
 		if (direction == 1)
 			taint_loaded(t, taint_read_uniform_pair(t, insn, uniform_field(t, insn->a)));
 		return;
 	}
-	remember(t, &t->global, t->shared);
+	remember_words(t, &t->global, t->shared);
 	taint_stored(t, taint_read_uniform_pair(t, insn, uniform_field(t, insn->b)), insn->row->name);
 }
 
@@ -284,10 +349,10 @@ void taint_memory(struct taint *t, const struct sass_insn *insn)
 		load_local(t, insn);
 		return;
 	case SASS_LOAD_SHARED:
-		write_words(t, insn, insn->d, t->shared, sass_memory_words(insn));
+		write_recalled(t, insn, insn->d, t->shared, sass_memory_words(insn));
 		return;
 	case SASS_LOAD_MATRIX:
-		write_words(t, insn, insn->d, t->shared,
+		write_words(t, insn, insn->d, whole(t, t->shared),
 		            sass_field(insn, 72, 74) < 3 ? 1u << sass_field(insn, 72, 74) : 4);
 		return;
 	case SASS_LOAD_REDUCE:
@@ -304,17 +369,18 @@ void taint_memory(struct taint *t, const struct sass_insn *insn)
 		store(t, insn);
 		return;
 	case SASS_STORE_UNIFORM:
-		remember(t, &t->global, read_words(t, insn, insn->b, 4));
+		remember_anywhere(t, &t->global, read_words(t, insn, insn->b, 4));
 		taint_stored(t, taint_read_uniform_pair(t, insn, uniform_field(t, insn->a)), insn->row->name);
 		return;
 	case SASS_STORE_LOCAL:
 		store_local(t, insn);
 		return;
 	case SASS_STORE_SHARED:
-		remember(t, &t->shared, read_words(t, insn, insn->b, sass_memory_words(insn)));
+		remember_words(t, &t->shared, read_parity(t, insn, insn->b, sass_memory_words(insn)));
 		return;
 	case SASS_STORE_REMOTE:
-		remember(t, &t->shared, taint_join(t, read_words(t, insn, insn->b, 4), read_words(t, insn, insn->c, 4)));
+		remember_anywhere(t, &t->shared,
+		                  taint_join(t, read_words(t, insn, insn->b, 4), read_words(t, insn, insn->c, 4)));
 		return;
 	case SASS_ATOMIC:
 		atomic(t, insn);
@@ -331,7 +397,7 @@ void taint_memory(struct taint *t, const struct sass_insn *insn)
 		bulk(t, insn);
 		return;
 	case SASS_TENSOR_STORE:
-		remember(t, &t->global, t->shared);
+		remember_words(t, &t->global, t->shared);
 		taint_stored_indirectly(t, insn->row->name);
 		return;
 	case SASS_SURFACE:
@@ -339,7 +405,7 @@ void taint_memory(struct taint *t, const struct sass_insn *insn)
 		taint_stored_indirectly(t, insn->row->name);
 		return;
 	case SASS_COPY_TO_SHARED:
-		remember(t, &t->shared, taint_join(t, t->loaded, t->global));
+		copy_to_shared(t);
 		if (insn->base == 0x1ae)
 			taint_loaded(t, taint_read_pair(t, insn, insn->a));
 		return;

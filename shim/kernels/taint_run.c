@@ -5,40 +5,68 @@
 #include <string.h>
 
 #define STATE_LIMIT ((size_t)40 << 20) /* bytes of all block states of one kernel */
-#define WORK_LIMIT 4000000             /* flows from one block into another; bounds the time to about a second */
-#define ROUNDS_LIMIT 40                /* over memory that still changes */
+#define WORK_LIMIT                                                                                                     \
+	1200000 /* instructions, and FLOW_WORK for each flow into a block: three times what the largest seen needs */
+#define FLOW_WORK 16
+#define ROUNDS_LIMIT 40 /* over memory that still changes */
 
-static void push(struct taint *t, uint32_t block)
+/*
+ * Places run in sweeps from the first to the last: what a loop brings back waits for the next sweep, so that it comes with all that changed meanwhile. (Sweeps in
+ * reverse post-order were tried, and took more: code lies in an order that suits.)
+ */
+static void push(struct taint *t, uint32_t place)
 {
-	t->queue[block / 64] |= (uint64_t)1 << block % 64;
-	t->queue_hint = t->queue_hint < block / 64 ? t->queue_hint : block / 64;
+	t->queue[place / 64] |= (uint64_t)1 << place % 64;
 }
 
-static bool pop(struct taint *t, uint32_t *ret_block)
+static bool pop(struct taint *t, uint32_t *ret_place)
 {
-	for (size_t words = t->program->block_count / 64 + 1; t->queue_hint < words; t->queue_hint++) {
-		uint64_t *word = &t->queue[t->queue_hint];
-		if (!*word)
-			continue;
-		*ret_block = (uint32_t)(t->queue_hint * 64 + (unsigned)__builtin_ctzll(*word));
-		*word &= *word - 1;
-		return true;
+	size_t words = program_places(t->program) / 64 + 1, word = t->sweep / 64;
+	uint64_t bits = t->queue[word] & ~(uint64_t)0 << t->sweep % 64;
+	for (size_t looked = 0; !bits; looked++) {
+		if (looked == words)
+			return false;
+		word = word + 1 < words ? word + 1 : 0;
+		bits = t->queue[word];
 	}
-	return false;
+	t->sweep = (uint32_t)(word * 64 + (unsigned)__builtin_ctzll(bits));
+	t->queue[word] &= ~((uint64_t)1 << t->sweep % 64);
+	*ret_place = t->sweep;
+	return true;
 }
 
-static bool join_sets(struct sets *sets, set_id *into, const set_id *from, size_t count)
+/* Mostly nothing changed: runs of 16 registers are compared at once. */
+static bool join_chosen(struct sets *sets, set_id *into, const set_id *from, const uint64_t chosen[4])
 {
 	bool changed = false;
-	for (size_t first = 0; first < count; first += 16) {
-		size_t end = first + 16 < count ? first + 16 : count;
-		if (!memcmp(into + first, from + first, (end - first) * sizeof *into))
+	for (unsigned first = 0; first < 256; first += 16) {
+		unsigned bits = chosen[first / 64] >> first % 64 & 0xffff;
+		if (!bits || !memcmp(into + first, from + first, 16 * sizeof *into))
 			continue;
-		for (size_t i = first; i < end; i++) {
-			set_id joined = sets_join(sets, into[i], from[i]);
-			changed |= joined != into[i];
-			into[i] = joined;
+		for (; bits; bits &= bits - 1) {
+			unsigned reg = first + (unsigned)__builtin_ctz(bits);
+			if (into[reg] == from[reg] || !from[reg])
+				continue;
+			set_id joined = sets_join(sets, into[reg], from[reg]);
+			changed |= joined != into[reg];
+			into[reg] = joined;
 		}
+	}
+	return changed;
+}
+
+static const struct sass_registers all_registers = {{~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0)},
+                                                    {~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0)}};
+
+static bool join_armed(struct taint *t, set_id *into, const set_id *from)
+{
+	bool changed = false;
+	for (unsigned i = 0; i < 16; i++) {
+		if (into[i] == from[i] || !from[i])
+			continue;
+		set_id joined = sets_join(&t->targets, into[i], from[i]);
+		changed |= joined != into[i];
+		into[i] = joined;
 	}
 	return changed;
 }
@@ -63,49 +91,124 @@ static struct taint_state *state_of(struct taint *t, uint32_t block)
 	return t->states[block];
 }
 
-/* The state at the end of a block flows into another's entry. Returns do not carry the stack pointer: each caller's is what it was. */
-static void flow_into(struct taint *t, uint32_t block, const struct taint_state *from, bool with_stack)
+/* What of a state flows besides registers. A return brings neither: each caller's stack pointer and barriers are what they were before the call. */
+enum flow_part { FLOW_STACK = 1, FLOW_BARRIERS = 2 };
+
+/* The state at the end of a block flows into another's entry. */
+static void flow_into(struct taint *t, uint32_t block, const struct taint_state *from, unsigned parts)
 {
 	struct taint_state *into = state_of(t, block);
 	if (!into)
 		return;
-	t->work++;
+	t->work += FLOW_WORK;
 	bool changed = !into->reached;
 	into->reached = true;
-	changed |= join_sets(&t->sets, into->r, from->r, t->high);
-	changed |= join_sets(&t->sets, into->u, from->u, t->uniform_high);
-	changed |= join_sets(&t->targets, into->armed, from->armed, 16);
-	if (with_stack)
+	changed |= join_chosen(&t->sets, into->r, from->r, all_registers.r);
+	changed |= join_chosen(&t->sets, into->u, from->u, all_registers.u);
+	if (parts & FLOW_BARRIERS)
+		changed |= join_armed(t, into->armed, from->armed);
+	if (parts & FLOW_STACK)
 		changed |= join_stack(&into->stack, from->stack);
-	if (changed && (into->stack != STACK_NONE || block == t->program->block_count))
+	if (changed && (into->stack != STACK_NONE || block >= t->program->block_count))
 		push(t, block);
+}
+
+static struct taint_state *meeting_of(const struct taint *t, uint32_t function)
+{
+	struct taint_state *state = t->states[t->program->block_count + function];
+	return state && state->reached ? state : NULL;
+}
+
+/* From where the returns of a function meet to one of its callers: what it may have written. */
+static bool return_to(struct taint *t, uint32_t function, uint32_t block)
+{
+	struct taint_state *point = t->states[block];
+	const struct taint_state *from = meeting_of(t, function);
+	if (!point || !point->called || !from)
+		return false;
+	const struct sass_registers *written = &t->program->functions[function].written;
+	t->work += FLOW_WORK;
+	bool changed = !point->reached;
+	point->reached = true;
+	changed |= join_chosen(&t->sets, point->r, from->r, written->r);
+	changed |= join_chosen(&t->sets, point->u, from->u, written->u);
+	return changed;
+}
+
+/* Past a call: what the caller keeps, and what those that it calls have written so far. */
+static void flow_past(struct taint *t, const struct block *call)
+{
+	struct taint_state *point = state_of(t, call->return_point);
+	if (!point)
+		return;
+	struct sass_registers kept = {{0}, {0}};
+	bool changed = !point->called;
+	point->called = true;
+	for (uint32_t i = 0; i < call->call_count; i++) {
+		uint32_t function = t->program->function_of[t->program->next[call->next_first + i]];
+		const struct sass_registers *written = &t->program->functions[function].written;
+		for (unsigned word = 0; word < 4; word++) {
+			kept.r[word] |= ~written->r[word];
+			kept.u[word] |= ~written->u[word];
+		}
+		changed |= return_to(t, function, call->return_point);
+	}
+	changed |= join_chosen(&t->sets, point->r, t->now.r, kept.r);
+	changed |= join_chosen(&t->sets, point->u, t->now.u, kept.u);
+	changed |= join_stack(&point->stack, t->now.stack);
+	changed |= join_armed(t, point->armed, t->now.armed);
+	if (changed && point->reached)
+		push(t, call->return_point);
 }
 
 static void flow_out(struct taint *t, const struct block *block)
 {
 	const struct program *program = t->program;
 	for (uint32_t i = 0; i < block->next_count; i++)
-		flow_into(t, program->next[block->next_first + i], &t->now, true);
-	if (block->return_point != PROGRAM_NONE) {
-		struct taint_state *point = state_of(t, block->return_point);
-		if (point && join_stack(&point->stack, t->now.stack) && point->reached)
-			push(t, block->return_point);
-	}
-	if (block->kind == BLOCK_RETURN)
-		flow_into(t, program->block_count, &t->now, false);
+		flow_into(t, program->next[block->next_first + i], &t->now, FLOW_STACK | FLOW_BARRIERS);
+	if (block->return_point != PROGRAM_NONE)
+		flow_past(t, block);
+	for (uint32_t i = 0; i < block->returns_count; i++)
+		flow_into(t, program->block_count + program->returns[block->returns_first + i].to, &t->now,
+		          FLOW_BARRIERS);
+	if (block->returns_anywhere)
+		flow_into(t, program->block_count + program->function_count, &t->now, FLOW_BARRIERS);
 	if (block->kind != BLOCK_WAIT)
 		return;
-	set_id armed = t->now.armed[sass_field(&program->insns[block->last], 16, 20)];
+	unsigned barrier = sass_field(&program->insns[block->last], 16, 20);
+	set_id armed = t->now.armed[barrier];
 	for (size_t i = 0; i < program->armed_count; i++)
-		if (!armed || sets_has(&t->targets, armed, i))
-			flow_into(t, program->armed[i], &t->now, true);
+		if (armed ? sets_has(&t->targets, armed, i) : program_may_wait(program, barrier, i))
+			flow_into(t, program->armed[i], &t->now, FLOW_STACK | FLOW_BARRIERS);
+}
+
+/* From where the returns of a function meet to where it was called. */
+static void flow_back(struct taint *t, uint32_t function)
+{
+	const struct program *program = t->program;
+	const struct taint_state *from = t->states[program->block_count + function];
+	if (function == program->function_count) {
+		for (size_t i = 0; i < program->return_count; i++)
+			flow_into(t, program->return_points[i], from, FLOW_BARRIERS);
+		return;
+	}
+	const struct program_function *callers = &program->functions[function];
+	for (uint32_t i = 0; i < callers->points_count; i++) {
+		uint32_t point = program->points[callers->points_first + i].to;
+		if (return_to(t, function, point) && t->states[point]->stack != STACK_NONE)
+			push(t, point);
+	}
+	for (size_t i = 0; i < program->loose_count; i++)
+		flow_into(t, program->loose[i], from, FLOW_BARRIERS);
 }
 
 static void run_block(struct taint *t, uint32_t id)
 {
 	const struct block *block = &t->program->blocks[id];
+	t->states[id]->memory = t->memory_version;
 	t->now = *t->states[id];
 	t->stamp++;
+	t->work += block->last - block->first + 1;
 	for (t->insn = block->first; t->insn <= block->last && !t->stop; t->insn++)
 		taint_step(t, &t->program->insns[t->insn]);
 	if (t->stop) {
@@ -130,9 +233,8 @@ static void solve(struct taint *t)
 			t->stop = PATHS_LIMIT;
 			return;
 		}
-		if (id == program->block_count) {
-			for (size_t i = 0; i < program->return_count; i++)
-				flow_into(t, program->return_points[i], t->states[id], false);
+		if (id >= program->block_count) {
+			flow_back(t, id - program->block_count);
 			continue;
 		}
 		run_block(t, id);
@@ -151,16 +253,20 @@ static void solve_memory(struct taint *t)
 	state->stack = 0;
 	push(t, entry);
 	solve(t);
-	for (unsigned round = 0; t->memory_changed && !t->stop && !t->error; round++) {
+	for (unsigned round = 0; !t->stop && !t->error; round++) {
 		if (round == ROUNDS_LIMIT) {
 			t->stop = PATHS_LIMIT;
 			return;
 		}
-		t->memory_changed = false;
+		bool any = false;
 		for (uint32_t i = 0; i < t->program->block_count; i++)
 			if (t->reads_memory[i] && t->states[i] && t->states[i]->reached &&
-			    t->states[i]->stack != STACK_NONE)
+			    t->states[i]->stack != STACK_NONE && t->states[i]->memory != t->memory_version) {
 				push(t, i);
+				any = true;
+			}
+		if (!any)
+			return;
 		solve(t);
 	}
 }
@@ -181,7 +287,7 @@ static void prepare_params(struct taint *t)
 	for (size_t i = 0; i < program->param_count; i++) {
 		uint32_t first = program->params[i].offset, end = first + program->params[i].bytes;
 		for (uint32_t slot = (first + 7) / 8; slot * 8 + 8 <= end; slot++)
-			t->wide[slot] = true;
+			t->wide[slot] = true, t->whole[slot] = end - first == 8;
 		/* Only arrays and structs can be indexed in constant memory. */
 		if (program->params[i].bytes > 8)
 			t->indexed_params =
@@ -217,12 +323,13 @@ static int prepare(struct taint *t)
 {
 	uint32_t blocks = t->program->block_count;
 	t->word_count = (t->program->params_bytes + 3) / 4;
-	t->states = calloc(blocks + (size_t)1, sizeof *t->states);
-	t->queue = calloc(blocks / 64 + (size_t)1, sizeof *t->queue);
+	t->states = calloc(program_places(t->program), sizeof *t->states);
+	t->queue = calloc(program_places(t->program) / 64 + (size_t)1, sizeof *t->queue);
 	t->reads_memory = calloc(blocks + (size_t)1, sizeof *t->reads_memory);
 	t->wide = calloc(t->paths->slot_count + 1, sizeof *t->wide);
+	t->whole = calloc(t->paths->slot_count + 1, sizeof *t->whole);
 	t->ones = calloc(FROM_PARAMS + t->word_count + (size_t)1, sizeof *t->ones);
-	if (!t->states || !t->queue || !t->reads_memory || !t->wide || !t->ones)
+	if (!t->states || !t->queue || !t->reads_memory || !t->wide || !t->whole || !t->ones)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < blocks; i++)
 		for (uint32_t insn = t->program->blocks[i].first; insn <= t->program->blocks[i].last; insn++)
@@ -243,7 +350,7 @@ int taint_run(const struct program *program, struct kernel_paths *paths)
 	t->program = program;
 	t->paths = paths;
 	t->error = prepare(t);
-	if (!t->error && program->block_count * sizeof(struct taint_state) > STATE_LIMIT) {
+	if (!t->error && program_places(program) * sizeof(struct taint_state) > STATE_LIMIT) {
 		t->stop = PATHS_LIMIT;
 		t->insn = program->entry;
 	}
@@ -260,13 +367,14 @@ int taint_run(const struct program *program, struct kernel_paths *paths)
 		paths->reason_offset = (t->insn - program->entry) * SASS_BYTES;
 	}
 	int err = t->error;
-	for (uint32_t i = 0; t->states && i <= program->block_count; i++)
+	for (uint32_t i = 0; t->states && i < program_places(program); i++)
 		free(t->states[i]);
 	free(t->states);
 	free(t->queue);
 	free(t->reads_memory);
 	free(t->ones);
 	free(t->wide);
+	free(t->whole);
 	free(t->cells);
 	sets_free(&t->sets);
 	sets_free(&t->targets);

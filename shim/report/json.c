@@ -8,6 +8,7 @@
 
 #include "shim/report/demangle.h"
 #include "shim/report/native.h"
+#include "shim/report/stores.h"
 #include "shim/verdict/options.h"
 
 /* The most that is read of a text, in bytes. Escaped, a byte takes six at most: together they stay below JSON_SIZE. */
@@ -168,6 +169,8 @@ static void put_kernel(struct buffer *buf, const struct report_kernel *kernel)
 	put_number(buf, "offset", kernel->offset);
 	put_address(buf, "value", kernel->value);
 	put_string(buf, "api", kernel->api, WORD_LIMIT);
+	put_string(buf, "verdict", kernel->code.verdict, WORD_LIMIT);
+	put_string(buf, "reason", kernel->code.reason, WORD_LIMIT);
 }
 
 static void put_range(struct buffer *buf, const struct range *range, int device)
@@ -289,11 +292,29 @@ static void put_candidates(struct list *list, const struct report_kernel *kernel
 	}
 }
 
+static void put_stores(struct list *list, const struct report_kernel *kernel)
+{
+	const struct store_site *stores[STORES_LISTED];
+	size_t count = kernel ? stores_of(&kernel->code, stores) : 0;
+
+	for (size_t i = 0; i < count && i < STORES_LISTED; i++) {
+		item_start(list);
+		put_string(list->buf, "kind", stores[i]->kind, WORD_LIMIT);
+		put_index(list->buf, "offset", store_is_ptx(stores[i]) ? -1 : (int)stores[i]->offset);
+		put_index(list->buf, "ptx_line", store_is_ptx(stores[i]) ? (int)stores[i]->offset : -1);
+		put_string(list->buf, "file", stores[i]->file, PATH_LIMIT);
+		put_index(list->buf, "line", stores[i]->file ? (int)stores[i]->line : -1);
+		if (!item_end(list))
+			return;
+	}
+	list->cut |= count > STORES_LISTED;
+}
+
 static void put_lists(struct buffer *buf, const struct report_event *event, const struct site *site)
 {
 	struct list list = {.buf = buf};
 	size_t size = buf->size;
-	static const char *const names[] = {"python", "native", "candidates"};
+	static const char *const names[] = {"python", "stores", "native", "candidates"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		key(buf, names[i]);
@@ -303,6 +324,8 @@ static void put_lists(struct buffer *buf, const struct report_event *event, cons
 		if (i == 0)
 			put_python(&list, site);
 		else if (i == 1)
+			put_stores(&list, event->kernel);
+		else if (i == 2)
 			put_native(&list, site);
 		else
 			put_candidates(&list, event->candidates, event->candidate_count);
@@ -340,6 +363,10 @@ void json_event(struct buffer *buf, uint64_t seq, const struct report_event *eve
 	put_string(buf, "graph_node", event->graph_node, WORD_LIMIT);
 	put_string(buf, "library", site ? site_library(site) : NULL, LABEL_LIMIT);
 	put_number(buf, "unverified_launches", event->unverified_launches);
+	if (event->inside_outer && event->action == ACTION_DENIED)
+		put_number(buf, "earlier_launches", event->earlier_launches);
+	else
+		put_null(buf, "earlier_launches");
 	key(buf, "result");
 	buffer_signed(buf, event->result);
 	put_lists(buf, event, site);
@@ -395,6 +422,10 @@ void json_summary(struct buffer *buf, uint64_t seq, const struct report_summary 
 		{"inconclusive", summary->inconclusive},
 		{"unverified", summary->unverified},
 		{"suppressed", summary->suppressed},
+		{"clean", summary->clean},
+		{"near", summary->near},
+		{"unknown", summary->unknown},
+		{"stores", summary->stores},
 		{"ended_unverified", summary->ended_unverified},
 		{"folded", folded},
 	};

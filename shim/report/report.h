@@ -14,6 +14,7 @@
 
 #include "registry/registry.h"
 #include "shim/effects/effect.h"
+#include "shim/kernels/paths.h"
 #include "shim/report/site.h"
 
 enum report_kind {
@@ -36,6 +37,14 @@ enum report_action {
 	ACTION_NONE,
 };
 
+/* What a kernel's code says about the slot that holds the address. Zeroed: nobody asked. All of it is static or lives for ever. */
+struct report_code {
+	const char *verdict;              /* "stores", "near", "unknown" */
+	const char *reason;               /* why it is unknown; NULL */
+	const struct kernel_paths *paths; /* where its stores are listed; NULL */
+	uint32_t slot;                    /* of `paths` */
+};
+
 /* A kernel that wrote, or may have. */
 struct report_kernel {
 	const char *name; /* raw symbol, interned; NULL when unknown */
@@ -43,6 +52,7 @@ struct report_kernel {
 	uint32_t offset;  /* byte offset of the slot inside that parameter */
 	uint64_t value;   /* the address in the slot */
 	const char *api;  /* the driver call that launched it, static text */
+	struct report_code code;
 	struct site site; /* of the launch */
 };
 
@@ -61,6 +71,8 @@ struct report_event {
 	const struct report_kernel *kernel;     /* the writer, or NULL */
 	const struct report_kernel *candidates; /* others that may have written; graph: its nodes */
 	size_t candidate_count;
+	bool inside_outer;            /* a call that was refused inside outer_api: */
+	uint64_t earlier_launches;    /* how many launches that call had made before */
 	uint64_t unverified_launches; /* launches before this one that were not checked and may be the writer */
 	uint64_t stream;              /* handle as a number */
 	uint64_t graph;               /* CUgraphExec as a number, 0: none */
@@ -75,6 +87,7 @@ struct report_summary {
 	uint64_t ranges_ever, ranges_live, bytes_live;
 	uint64_t calls, launches, graph_launches, checked, verified, violations, denied, inconclusive, unverified,
 		suppressed;
+	uint64_t clean, near, unknown, stores; /* of the launches, by what the kernel's code says */
 	uint64_t ended_unverified;
 	const char *blind; /* what could not be seen in this run, e.g. "2 unknown entry points; RTLD_DEEPBIND library libcufftMp.so"; NULL: nothing known */
 };

@@ -5,6 +5,7 @@
 #include "shim/report/demangle.h"
 #include "shim/report/json.h"
 #include "shim/report/native.h"
+#include "shim/report/stores.h"
 #include "shim/verdict/options.h"
 
 #define NAME_LIMIT 200
@@ -286,6 +287,73 @@ static void put_range(struct buffer *buf, const struct report_event *event)
 	buffer_string(buf, "\n");
 }
 
+static void put_store(struct buffer *buf, const struct store_site *store)
+{
+	buffer_plain(buf, store->kind, NAME_LIMIT);
+	buffer_string(buf, store_is_ptx(store) ? " in line " : " at ");
+	if (store_is_ptx(store))
+		buffer_unsigned(buf, store->offset);
+	else
+		buffer_hex(buf, store->offset);
+	if (store_is_ptx(store))
+		buffer_string(buf, " of its PTX");
+	if (!store->file)
+		return;
+	buffer_string(buf, " (");
+	buffer_plain(buf, store->file, PATH_LIMIT);
+	buffer_string(buf, ":");
+	buffer_unsigned(buf, store->line);
+	buffer_string(buf, ")");
+}
+
+/* Where the address points, when that is not into the range. */
+static void put_beside(struct buffer *buf, const struct report_kernel *kernel, const struct range *range)
+{
+	if (kernel->value >= range->start && kernel->value < range->end)
+		return;
+	buffer_string(buf, "; the argument points ");
+	if (kernel->value < range->start) {
+		put_count(buf, range->start - kernel->value, "byte");
+		buffer_string(buf, " before the range");
+	} else if (kernel->value == range->end) {
+		buffer_string(buf, "to the range's end");
+	} else {
+		put_count(buf, kernel->value - range->end, "byte");
+		buffer_string(buf, " behind the range");
+	}
+}
+
+/* What the kernel's code says. */
+static void put_how(struct buffer *buf, const struct report_event *event)
+{
+	const struct report_kernel *kernel = event->kernel;
+	const struct store_site *stores[STORES_LISTED];
+	size_t count;
+
+	if (!kernel || !kernel->code.verdict)
+		return;
+	count = stores_of(&kernel->code, stores);
+	buffer_string(buf, "  how  ");
+	if (kernel->code.reason) {
+		buffer_string(buf, "its code ");
+		buffer_plain(buf, kernel->code.reason, NAME_LIMIT);
+	} else {
+		buffer_string(buf, "it stores through that argument");
+	}
+	if (count) {
+		buffer_string(buf, ": ");
+		put_store(buf, stores[0]);
+	}
+	if (count > 1) {
+		buffer_string(buf, " and ");
+		buffer_unsigned(buf, count - 1);
+		buffer_string(buf, " more");
+	}
+	if (event->range)
+		put_beside(buf, kernel, event->range);
+	buffer_string(buf, "\n");
+}
+
 static void put_candidates(struct buffer *buf, const struct report_event *event)
 {
 	for (size_t i = 0; i < event->candidate_count && i < CANDIDATES; i++) {
@@ -296,7 +364,9 @@ static void put_candidates(struct buffer *buf, const struct report_event *event)
 		buffer_string(buf, " (");
 		buffer_plain(buf, kernel->api ? kernel->api : "graph", NAME_LIMIT);
 		put_argument(buf, kernel);
-		buffer_string(buf, ") at ");
+		buffer_string(buf, kernel->code.verdict && !strcmp(kernel->code.verdict, "near")
+		                           ? "), which stores beside it, at "
+		                           : ") at ");
 		put_place(buf, &kernel->site);
 		buffer_string(buf, "\n");
 	}
@@ -314,6 +384,16 @@ static void put_candidates(struct buffer *buf, const struct report_event *event)
 			buffer_string(buf, " earlier launches that were not checked\n");
 		}
 	}
+}
+
+/* What a refusal leaves half-done. */
+static void put_earlier(struct buffer *buf, const struct report_event *event)
+{
+	if (event->action != ACTION_DENIED || !event->inside_outer || !event->earlier_launches)
+		return;
+	buffer_string(buf, ", after ");
+	buffer_unsigned(buf, event->earlier_launches);
+	buffer_string(buf, event->earlier_launches == 1 ? " launch of that call" : " launches of that call");
 }
 
 /* However full it is, the text ends with a newline. */
@@ -344,6 +424,7 @@ void text_event(struct buffer *buf, const struct report_event *event, bool color
 	buffer_string(buf, "\n");
 	if (event->range)
 		put_range(buf, event);
+	put_how(buf, event);
 	put_candidates(buf, event);
 	buffer_string(buf, "  by   library ");
 	buffer_plain(buf, site ? site_library(site) : "?", NAME_LIMIT);
@@ -351,7 +432,9 @@ void text_event(struct buffer *buf, const struct report_event *event, bool color
 	buffer_string(buf, json_action_name(event->action));
 	buffer_string(buf, " (mode ");
 	buffer_string(buf, options_mode_name(options_get()->mode));
-	buffer_string(buf, ")\n");
+	buffer_string(buf, ")");
+	put_earlier(buf, event);
+	buffer_string(buf, "\n");
 	put_end(buf);
 }
 
@@ -396,6 +479,22 @@ static void put_loss(struct buffer *buf, const char *where, uint64_t count, int 
 	buffer_string(buf, ")");
 }
 
+/* Launches by what the kernel's code says, when there were any that concerned a range. */
+static void put_verdicts(struct buffer *buf, const struct report_summary *summary)
+{
+	if (!(summary->clean | summary->near | summary->unknown | summary->stores))
+		return;
+	buffer_string(buf, "; kernels: ");
+	buffer_unsigned(buf, summary->clean);
+	buffer_string(buf, " clean, ");
+	buffer_unsigned(buf, summary->stores);
+	buffer_string(buf, " store, ");
+	buffer_unsigned(buf, summary->near);
+	buffer_string(buf, " near, ");
+	buffer_unsigned(buf, summary->unknown);
+	buffer_string(buf, " unknown");
+}
+
 void text_summary(struct buffer *buf, const struct report_summary *summary, uint64_t folded,
                   const struct output_trouble *trouble, bool color)
 {
@@ -405,7 +504,9 @@ void text_summary(struct buffer *buf, const struct report_summary *summary, uint
 	buffer_unsigned(buf, summary->checked);
 	buffer_string(buf, " calls and launches checked, ");
 	buffer_unsigned(buf, summary->verified);
-	buffer_string(buf, " verified; ");
+	buffer_string(buf, " verified");
+	put_verdicts(buf, summary);
+	buffer_string(buf, "; ");
 	put_count(buf, summary->violations, "violation");
 	buffer_string(buf, " (");
 	buffer_unsigned(buf, summary->denied);

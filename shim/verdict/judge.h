@@ -6,6 +6,7 @@
 #define CUCONST_VERDICT_JUDGE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "shim/driver.h"
@@ -27,6 +28,11 @@ CUresult judge_after(struct call *call, CUresult result);
  * `api` and `note` are static text.
  */
 bool judge_library_write(const char *api, const char *note, uint64_t start, uint64_t bytes, void *caller);
+
+struct range;
+struct report_kernel;
+/* Kernels that stored beside this range in launches after number `since`: an array to be freed. NULL: none, or no memory. */
+const struct report_kernel *judge_neighbours(const struct range *range, uint64_t since, size_t *ret_count);
 
 struct verify_finding;
 /* A check on the device found a change: for verify_init(). Any thread, also the watcher. */

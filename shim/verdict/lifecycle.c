@@ -13,6 +13,7 @@
 #include "shim/effects/capture.h"
 #include "shim/effects/graphs.h"
 #include "shim/hook_state.h"
+#include "shim/kernels/images.h"
 #include "shim/report/report.h"
 #include "shim/verdict/judge.h"
 #include "shim/verdict/options.h"
@@ -48,6 +49,10 @@ static void summary_count(struct report_summary *ret)
 		.inconclusive = checks.inconclusive,
 		.unverified = checks.unverified + checks.pending,
 		.suppressed = suppress_count(),
+		.clean = hook_counted(COUNT_CLEAN),
+		.near = hook_counted(COUNT_NEAR),
+		.unknown = hook_counted(COUNT_UNKNOWN),
+		.stores = hook_counted(COUNT_STORES),
 		.ended_unverified = totals.ended_unverified,
 	};
 }
@@ -125,6 +130,7 @@ static void fork_child(void)
 	judge_postfork_child();
 	capture_reset();
 	hook_counts_reset();
+	images_reset();
 	if (atomic_load(&initialised)) {
 		atomic_store(&hook_disabled, true);
 		atomic_store(&hook_armed, false);
@@ -201,6 +207,7 @@ void lifecycle_start(void)
 		return;
 	}
 	site_set_resolver(door_find_symbol);
+	images_start(door_object_at, door_dlsym);
 	prepare_verify();
 	if (protect_start() || pthread_atfork(fork_prepare, fork_parent, fork_child)) {
 		lifecycle_disable("out of memory at the start");
@@ -271,6 +278,10 @@ __attribute__((visibility("default"))) cuconst_result cuconst_stats(struct cucon
 		.inconclusive = summary.inconclusive,
 		.unverified = summary.unverified,
 		.suppressed = summary.suppressed,
+		.clean = summary.clean,
+		.near = summary.near,
+		.unknown = summary.unknown,
+		.stores = summary.stores,
 	};
 	memcpy(ret_stats, &stats, stats.size < sizeof stats ? stats.size : sizeof stats);
 	return CUCONST_OK;

@@ -40,6 +40,7 @@ static const struct option table[] = {
 	{"wait", TYPE_NUMBER, offsetof(struct options, wait_ms), 0, 86400000},
 	{"exit_wait", TYPE_NUMBER, offsetof(struct options, exit_wait_ms), 0, 86400000},
 	ROW(verify, TYPE_BOOL, 0, 0),
+	ROW(store_paths, TYPE_BOOL, 0, 0),
 	ROW(names, TYPE_BOOL, 0, 0),
 	ROW(color, TYPE_BOOL, 0, 0),
 	ROW(help, TYPE_BOOL, 0, 0),
@@ -60,6 +61,7 @@ static const char help_text[] =
 	"  wait=0             milliseconds to wait for the check after each launch; 0: never\n"
 	"  exit_wait=2000     milliseconds to wait at exit for checks in flight\n"
 	"  verify=1           0: judge calls by their contract only, compare no memory\n"
+	"  store_paths=1      0: read no kernel's code; each may write through every pointer it is given, and none is refused\n"
 	"  names=1            0: no hooks on runtime and library calls, records name the driver call only\n"
 	"  color=             0 or 1; default: 1 when stderr is a terminal and NO_COLOR is not set\n"
 	"  help=0             1: print this\n";
@@ -360,6 +362,7 @@ int options_parse(const char *text, struct options *ret, void (*complain)(const 
 		.site_limit = 10,
 		.exit_wait_ms = 2000,
 		.verify = true,
+		.store_paths = true,
 		.names = true,
 		.color = isatty(STDERR_FILENO) && !secure_getenv("NO_COLOR"),
 	};

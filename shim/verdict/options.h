@@ -22,9 +22,10 @@ struct options {
 	uint64_t wait_ms;      /* wait=MS: after a verified launch wait up to MS for the result; 0 (default): never */
 	uint64_t exit_wait_ms; /* exit_wait=MS: at exit, wait for checks in flight; default 2000 */
 	bool verify;           /* verify=0: judge calls only */
-	bool names;            /* names=0: no runtime and library hooks */
-	bool color;            /* color=0|1; default: stderr is a terminal and NO_COLOR is not set */
-	bool help;             /* help=1 prints all options on stderr */
+	bool store_paths; /* store_paths=0: kernels' code is not read, every kernel may write through every pointer */
+	bool names;       /* names=0: no runtime and library hooks */
+	bool color;       /* color=0|1; default: stderr is a terminal and NO_COLOR is not set */
+	bool help;        /* help=1 prints all options on stderr */
 };
 
 /* The options; parsed at the first call (secure_getenv). Thread-safe, lock-free after that. Never NULL. */

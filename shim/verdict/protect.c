@@ -12,17 +12,20 @@
 #include "shim/hash.h"
 #include "shim/hook_state.h"
 #include "shim/report/report.h"
+#include "shim/verdict/allocation.h"
 #include "shim/verdict/judge.h"
 #include "shim/verdict/lifecycle.h"
+#include "shim/verdict/neighbours.h"
 #include "shim/verdict/verify.h"
 
 #define API __attribute__((visibility("default")))
-#define KNOWN_FLAGS (CUCONST_NO_BASELINE | CUCONST_STREAM)
+#define KNOWN_FLAGS (CUCONST_NO_BASELINE | CUCONST_STREAM | CUCONST_VERIFY_ONLY)
 #define LAST_LOOK 64 /* ranges whose last check is one launch */
 
-/* Which context a range's memory belongs to, to end it with that context. */
+/* Which context a range's memory belongs to, to end it with that context, and where it is. */
 struct home {
 	registry_handle handle;
+	uint64_t start;
 	CUcontext context;
 	UT_hash_handle hh;
 };
@@ -44,7 +47,9 @@ int protect_start(void)
 	struct registry *made;
 	if (protect_ranges())
 		return 0;
-	int error = registry_create(&hooks, &made);
+	int error = neighbours_start();
+	if (!error)
+		error = registry_create(&hooks, &made);
 	if (!error)
 		atomic_store_explicit(&ranges, made, memory_order_release);
 	return error;
@@ -54,32 +59,6 @@ static cuconst_result cuda_failed(CUresult result, cuconst_result answer)
 {
 	last_cuda_error = result;
 	return answer;
-}
-
-/* Is every byte of [start, end) inside live allocations, one after the other (a reserved range may hold several mappings)? */
-static cuconst_result check_memory(uint64_t start, uint64_t end, int *ret_device, CUcontext *ret_context)
-{
-	unsigned type = 0;
-	int device = -1;
-	CUcontext context = NULL;
-	CUresult result = drv.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, start);
-	if (result != CUDA_SUCCESS || type != CU_MEMORYTYPE_DEVICE)
-		return cuda_failed(result, CUCONST_ERROR_NOT_DEVICE);
-	if (drv.cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, start) != CUDA_SUCCESS)
-		device = -1;
-	if (drv.cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, start) != CUDA_SUCCESS)
-		context = NULL;
-	for (uint64_t at = start; at < end;) {
-		CUdeviceptr base;
-		size_t bytes;
-		result = drv.cuMemGetAddressRange_v2(&base, &bytes, at);
-		if (result != CUDA_SUCCESS || base + bytes <= at)
-			return cuda_failed(result, at == start ? CUCONST_ERROR_NOT_DEVICE : CUCONST_ERROR_OUT_OF_RANGE);
-		at = base + bytes;
-	}
-	*ret_device = device;
-	*ret_context = context;
-	return CUCONST_OK;
 }
 
 /*
@@ -116,12 +95,13 @@ static CUresult enter_context(int device, CUcontext context, CUcontext *ret_cont
 	return result;
 }
 
-static void remember_home(registry_handle handle, CUcontext context)
+static void remember_home(registry_handle handle, CUcontext context, uint64_t start)
 {
 	struct home *home = calloc(1, sizeof *home);
 	if (!home)
-		return; /* here and below: the range then outlives its context, and ends with the process */
+		return; /* here and below: the range then outlives its context, and ends with the process; its neighbourhood stays */
 	home->handle = handle;
+	home->start = start;
 	home->context = context;
 	pthread_mutex_lock(&homes_lock);
 	HASH_ADD(hh, homes, handle, sizeof home->handle, home);
@@ -139,6 +119,8 @@ static void forget_home(registry_handle handle)
 	if (home)
 		HASH_DEL(homes, home);
 	pthread_mutex_unlock(&homes_lock);
+	if (home)
+		neighbours_leave(home->start);
 	free(home);
 }
 
@@ -193,19 +175,21 @@ API cuconst_result cuconst_protect(uint64_t ptr, size_t bytes, const char *label
 	struct cuconst_protect_info facts = {0};
 	CUcontext context;
 	bool pushed = false;
-	int device;
 	void *baseline = NULL;
 	registry_handle handle;
+	bool joined;
+	struct allocation allocation;
+	CUresult result;
 	if (info)
 		memcpy(&facts, info, info->size < sizeof facts ? info->size : sizeof facts);
 	if (!ptr || !bytes || ptr + bytes < ptr || flags & ~KNOWN_FLAGS || !ret_handle)
 		return CUCONST_ERROR_INVALID_VALUE;
 	if (!active())
 		return CUCONST_ERROR_NOT_ACTIVE;
-	cuconst_result answer = check_memory(ptr, ptr + bytes, &device, &context);
+	cuconst_result answer = allocation_of(ptr, ptr + bytes, &allocation, &result);
 	if (answer != CUCONST_OK)
-		return answer;
-	CUresult result = enter_context(device, context, &context, &pushed);
+		return cuda_failed(result, answer);
+	result = enter_context(allocation.device, allocation.context, &context, &pushed);
 	if (result != CUDA_SUCCESS)
 		return cuda_failed(result, CUCONST_ERROR_CUDA);
 	lifecycle_arm();
@@ -214,8 +198,12 @@ API cuconst_result cuconst_protect(uint64_t ptr, size_t bytes, const char *label
 		result = verify_attach(ptr, ptr + bytes, flags & CUCONST_STREAM, facts.stream, &baseline);
 		hook_thread.depth--;
 	}
-	if (result == CUDA_SUCCESS)
-		answer = insert(ptr, ptr + bytes, label, flags, device, &facts, baseline, &handle);
+	/* Before the range: addresses outside all neighbourhoods are not looked up. */
+	joined = result == CUDA_SUCCESS && neighbours_join(allocation.start, allocation.end);
+	if (joined)
+		answer = insert(ptr, ptr + bytes, label, flags, allocation.device, &facts, baseline, &handle);
+	else if (result == CUDA_SUCCESS)
+		answer = CUCONST_ERROR_OUT_OF_MEMORY;
 	else
 		answer = cuda_failed(result, result == CUDA_ERROR_OUT_OF_MEMORY ? CUCONST_ERROR_OUT_OF_MEMORY
 		                                                                : CUCONST_ERROR_CUDA);
@@ -224,9 +212,11 @@ API cuconst_result cuconst_protect(uint64_t ptr, size_t bytes, const char *label
 	if (answer != CUCONST_OK) {
 		if (baseline)
 			verify_release(baseline);
+		if (joined)
+			neighbours_leave(ptr);
 		return answer;
 	}
-	remember_home(handle, context);
+	remember_home(handle, context, ptr);
 	atomic_fetch_add(&ranges_ever, 1);
 	atomic_store(&hook_armed, true);
 	*ret_handle = handle;
@@ -238,10 +228,28 @@ static cuconst_result handle_error(int error)
 	return error == -ESTALE ? CUCONST_ERROR_STALE_HANDLE : CUCONST_ERROR_BAD_HANDLE;
 }
 
-/* Compares one range with its baseline now. `api` names who asked. */
-static cuconst_result check_range(struct range *range, const char *api)
+/* The launches since a range was last looked at: one of them may have written it. */
+struct window {
+	uint64_t now, looked;
+	const struct report_kernel *kernels; /* of these, such as stored beside it */
+	size_t kernel_count;
+};
+
+static struct window window_of(const struct range *range)
 {
-	struct verify_writer writer = {.api = api, .device = range_device(range)};
+	struct window window = {launch_serial(), atomic_load_explicit(&range->mark, memory_order_relaxed), NULL, 0};
+	window.kernels = judge_neighbours(range, window.looked, &window.kernel_count);
+	return window;
+}
+
+/* Compares one range with its baseline now. `api` names who asked. */
+static cuconst_result check_range(struct range *range, const struct window *window, const char *api)
+{
+	struct verify_writer writer = {.api = api,
+	                               .candidates = window->kernels,
+	                               .candidate_count = window->kernel_count,
+	                               .launches_before = window->now > window->looked ? window->now - window->looked : 0,
+	                               .device = range_device(range)};
 	bool changed = false;
 	if (!range->attachment)
 		return CUCONST_OK;
@@ -251,23 +259,38 @@ static cuconst_result check_range(struct range *range, const char *api)
 	hook_thread.depth--;
 	if (result != CUDA_SUCCESS)
 		return cuda_failed(result, CUCONST_ERROR_CUDA);
+	atomic_store_explicit(&range->mark, window->now, memory_order_relaxed);
 	return changed ? CUCONST_ERROR_CHANGED : CUCONST_OK;
+}
+
+static cuconst_result check_now(struct range *range, const char *api)
+{
+	struct window window = window_of(range);
+	cuconst_result answer = check_range(range, &window, api);
+	free((void *)(uintptr_t)window.kernels);
+	return answer;
 }
 
 API cuconst_result cuconst_unprotect(cuconst_handle handle)
 {
 	struct range *range;
+	struct window window = {0};
 	if (!active())
 		return CUCONST_ERROR_NOT_ACTIVE;
-	int error = end_protection(handle, &range);
-	if (error)
-		return handle_error(error);
-	cuconst_result answer = CUCONST_OK;
-	if (capture_anywhere() && range->attachment)
-		atomic_fetch_add(&ended_unverified, 1); /* a check would invalidate the capture */
-	else
-		answer = check_range(range, "cuconst_unprotect");
+	/* Before the end: with the last range of an allocation goes what is known of kernels beside it. */
+	range = registry_find(ranges, handle);
+	if (range)
+		window = window_of(range);
 	range_put(range);
+	int error = end_protection(handle, &range);
+	cuconst_result answer = error ? handle_error(error) : CUCONST_OK;
+	if (!error && capture_anywhere() && range->attachment)
+		atomic_fetch_add(&ended_unverified, 1); /* a check would invalidate the capture */
+	else if (!error)
+		answer = check_range(range, &window, "cuconst_unprotect");
+	if (!error)
+		range_put(range);
+	free((void *)(uintptr_t)window.kernels);
 	return answer;
 }
 
@@ -287,7 +310,7 @@ API cuconst_result cuconst_release(cuconst_handle handle)
 
 static int check_each(struct range *range, void *data)
 {
-	cuconst_result *worst = data, answer = check_range(range, "cuconst_check");
+	cuconst_result *worst = data, answer = check_now(range, "cuconst_check");
 	if (answer != CUCONST_OK && *worst != CUCONST_ERROR_CHANGED)
 		*worst = answer;
 	return 0;
@@ -305,7 +328,7 @@ API cuconst_result cuconst_check(cuconst_handle handle)
 	struct range *range = registry_find(ranges, handle);
 	if (!range) /* tells stale from never given, and changes nothing: there is no such live range */
 		return handle_error(registry_remove(ranges, handle, NULL));
-	answer = check_range(range, "cuconst_check");
+	answer = check_now(range, "cuconst_check");
 	range_put(range);
 	return answer;
 }
@@ -476,13 +499,25 @@ struct last_look {
 static void look(struct last_look *last)
 {
 	const struct verify_writer writer = {.api = "cuconst_at_exit", .device = -1};
+	struct verify_target targets[LAST_LOOK];
 	CUcontext popped;
+	for (size_t i = 0; i < last->count; i++) {
+		struct window window = window_of(last->ranges[i]);
+		targets[i] = (struct verify_target){
+			.range = last->ranges[i],
+			.candidates = window.kernels,
+			.candidate_count = window.kernel_count,
+			.launches_before = window.now > window.looked ? window.now - window.looked : 0,
+			.device = range_device(last->ranges[i])};
+	}
 	if (last->count && drv.cuCtxPushCurrent_v2(last->context) == CUDA_SUCCESS) {
-		verify_after(&writer, last->ranges, last->count, CU_STREAM_LEGACY);
+		verify_after_each(&writer, targets, last->count, CU_STREAM_LEGACY);
 		drv.cuCtxPopCurrent_v2(&popped);
 	}
-	while (last->count)
-		range_put(last->ranges[--last->count]);
+	while (last->count) {
+		free((void *)(uintptr_t)targets[--last->count].candidates);
+		range_put(last->ranges[last->count]);
+	}
 }
 
 static int add_to_look(struct range *range, void *data)

@@ -92,10 +92,11 @@ size_t verify_after(const struct verify_writer *writer, struct range *const *ran
 /* One range of a launch, and what of the writer is this range's own. */
 struct verify_target {
 	struct range *range;
-	const char *kernel; /* interned; NULL: no single kernel (a graph), and the next three are unused */
+	const char *kernel; /* interned; NULL: no single kernel (a graph), and the next four are unused */
 	int argument;
 	uint32_t offset;
 	uint64_t value;
+	struct report_code code;
 	const struct report_kernel *candidates; /* copied */
 	size_t candidate_count;
 	uint64_t launches_before;

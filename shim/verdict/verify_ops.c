@@ -15,6 +15,7 @@ static void box_target(struct verify_writer *writer, const struct verify_target 
 	writer->kernel.argument = target->argument;
 	writer->kernel.offset = target->offset;
 	writer->kernel.value = target->value;
+	writer->kernel.code = target->code;
 	writer->launches_before = target->launches_before;
 	writer->device = target->device;
 }

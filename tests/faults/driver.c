@@ -80,7 +80,7 @@ static void play_sticky(const char *argument)
 {
 	CUdeviceptr nowhere = 64;
 	int count = COUNT;
-	void *params[] = {&p, &nowhere, &count};
+	void *params[] = {&nowhere, &p, &count};
 	cuconst_handle other = 0;
 	start();
 	cuconst_handle handle = protect(p, SIZE, "p");
@@ -111,11 +111,11 @@ static void work_in(CUcontext in, bool leave_checks)
 	uint64_t before = stats().violations;
 	cuconst_handle handle = protect(at, SIZE, "at");
 	void *params[] = {&at, &value, &count};
-	CHECK(cuLaunchKernel(fill_kernel, COUNT / 256, 1, 1, 256, 1, 1, 0, NULL, params, NULL));
+	EXPECT(refused(cuLaunchKernel(fill_kernel, COUNT / 256, 1, 1, 256, 1, 1, 0, NULL, params, NULL)));
 	if (leave_checks)
 		return;
 	CHECK(cuCtxSynchronize());
-	CHECK(cuconst_unprotect(handle)); /* the check of the launch had told it */
+	CHECK(cuconst_unprotect(handle)); /* the refusal, or the check of the launch, had told it */
 	EXPECT(stats().violations == before + 1);
 }
 

@@ -47,7 +47,7 @@ ENDS = [("context_destroyed", 5), ("reset_protected", 3), ("reset_unprotected", 
 
 @pytest.mark.parametrize("name,ended,mode", [(*case, "log") for case in ENDS] + [(*case, "deny") for case in ENDS[:3]])
 def test_contexts_that_end(name, ended, mode, tmp_path):
-    done = scene("driver", name, options=f"mode={mode}:{log(tmp_path)}")
+    done = scene("driver", name, options=f"mode={mode}:{log(tmp_path)}", MISUSE_MODE=mode)
     assert done.status == 0, done
     assert kinds(records(tmp_path)).get("ended", 0) == ended
 

@@ -8,6 +8,7 @@
 #include "shim/kernels/elf.h"
 #include "shim/kernels/fatbin.h"
 #include "shim/kernels/paths.h"
+#include "shim/kernels/zstd.h"
 #include "tests/kernels/file.h"
 
 static int faults;
@@ -34,6 +35,34 @@ static void lz4(void)
 	CHECK(!lz4_unpack(unpacked, 271, many, sizeof many) && unpacked[0] == 'q' && unpacked[270] == 'q');
 	CHECK(lz4_unpack(unpacked, 271, many, 2) == -EINVAL);
 	CHECK(!lz4_unpack(out, 0, NULL, 0));
+}
+
+/* A frame with one block as it is, one with a repeated byte, and what is no frame. */
+static void zstd(void)
+{
+	static const uint8_t plain[] = {0x28, 0xb5, 0x2f, 0xfd, 0x20, 4, 0x21, 0, 0, 'a', 'b', 'c', 'd'},
+			     repeated[] = {0x28, 0xb5, 0x2f, 0xfd, 0x20, 200, 0x43, 6, 0, 'q'};
+	uint8_t *unpacked = NULL;
+	struct fatbin_entry entry = {.packing = FATBIN_ZSTD, .payload = plain, .payload_bytes = sizeof plain, .bytes = 4};
+	fatbin_zstd decoder = zstd_decoder();
+	if (!decoder) {
+		printf("no libzstd.so.1 here: zstd not tested\n");
+		return;
+	}
+	CHECK(!fatbin_unpack(&entry, decoder, &unpacked) && !memcmp(unpacked, "abcd", 4));
+	free(unpacked);
+	entry.payload = repeated, entry.payload_bytes = sizeof repeated, entry.bytes = 200;
+	CHECK(!fatbin_unpack(&entry, decoder, &unpacked) && unpacked[0] == 'q' && unpacked[199] == 'q');
+	free(unpacked);
+	unpacked = NULL;
+	/* The header's size is the frame's, or it is damaged. */
+	for (entry.bytes = 0; entry.bytes < 400; entry.bytes++)
+		CHECK(entry.bytes == 200 || fatbin_unpack(&entry, decoder, &unpacked) == -EINVAL);
+	entry.bytes = 200;
+	for (entry.payload_bytes = 0; entry.payload_bytes < sizeof repeated; entry.payload_bytes++)
+		CHECK(fatbin_unpack(&entry, decoder, &unpacked) == -EINVAL);
+	entry.payload = (const uint8_t *)"not a frame of zstd", entry.payload_bytes = 19;
+	CHECK(fatbin_unpack(&entry, decoder, &unpacked) == -EINVAL && !unpacked);
 }
 
 static int refuse_zstd(uint8_t *to, size_t bytes, const uint8_t *from, size_t from_bytes)
@@ -138,12 +167,13 @@ int main(int argc, char **argv)
 	if (!fatbin || !image)
 		return 1;
 	lz4();
+	zstd();
 	fatbins(fatbin, fatbin_bytes);
 	cubin(image, cubin_bytes);
 	unknown_instruction(image, cubin_bytes);
-	for (int reason = PATHS_CLEAR; reason <= PATHS_LIMIT; reason++)
+	for (int reason = PATHS_CLEAR; reason <= PATHS_NO_CODE; reason++)
 		CHECK(strlen(paths_reason_text(reason)) > 5);
-	CHECK(!strcmp(paths_reason_text(PATHS_LIMIT + 1), "?"));
+	CHECK(!strcmp(paths_reason_text(PATHS_NO_CODE + 1), "?"));
 	free(fatbin);
 	free(image);
 	printf("%d faults\n", faults);

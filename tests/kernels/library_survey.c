@@ -12,14 +12,12 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-#ifdef HAVE_ZSTD
-#include <zstd.h>
-#endif
 
 #include "shim/kernels/elf.h"
 #include "shim/kernels/fatbin.h"
 #include "shim/kernels/paths.h"
 #include "shim/kernels/program.h"
+#include "shim/kernels/zstd.h"
 
 /* Of the C++ runtime, which has no header for C. */
 char *__cxa_demangle(const char *name, char *buffer, size_t *bytes, int *status);
@@ -32,6 +30,7 @@ struct tally {
 	unsigned long pointers, const_pointers, const_stored, plain_pointers, plain_stored;
 	unsigned long no_store, slowest_insns;
 	double seconds, slowest;
+	unsigned long small_slow, slow; /* above 1 ms with at most 100 KB of code; above 20 ms */
 	char slowest_name[120];
 };
 
@@ -39,16 +38,6 @@ static unsigned long every = 1, seen;
 static bool show;
 static unsigned wanted[16];
 static size_t wanted_count;
-
-static int unzstd(uint8_t *to, size_t bytes, const uint8_t *from, size_t from_bytes)
-{
-#ifdef HAVE_ZSTD
-	size_t got = ZSTD_decompress(to, bytes, from, from_bytes);
-	return ZSTD_isError(got) || got != bytes ? -EINVAL : 0;
-#else
-	return -ENOTSUP;
-#endif
-}
 
 static double now(void)
 {
@@ -161,6 +150,10 @@ static void survey_kernel(const struct elf *elf, const struct elf_symbol *symbol
 	double seconds = now() - start;
 	tally->kernels++;
 	tally->seconds += seconds;
+	tally->small_slow += seconds > 1e-3 && symbol->bytes <= 100 * 1024;
+	tally->slow += seconds > 20e-3;
+	if (show && seconds > 1e-3)
+		printf("  %.2f ms, %lu instructions: %s\n", 1e3 * seconds, symbol->bytes / SASS_BYTES, symbol->name);
 	tally->reasons[paths.reason]++;
 	tally->no_store += paths.reason == PATHS_CLEAR && !paths.store_count;
 	if (seconds > tally->slowest) {
@@ -198,7 +191,7 @@ static void survey_entry(const struct fatbin_entry *entry)
 	struct elf elf;
 	if (!tally || entry->kind != FATBIN_CUBIN)
 		return;
-	if (fatbin_unpack(entry, unzstd, &image)) {
+	if (fatbin_unpack(entry, zstd_decoder(), &image)) {
 		tally->unpacked_not++;
 		return;
 	}
@@ -222,15 +215,15 @@ static void print_tally(const char *file, unsigned sm, struct tally *tally)
 		return;
 	printf("%s sm_%u: %lu kernels, clear %.1f %% (%lu without any store), table %lu, global %lu, split %lu, no base %lu, call %lu, "
 	       "instruction %lu, damaged %lu, limit %lu; not unpacked %lu; const pointers stored %lu of %lu, others %lu of %lu; "
-	       "%.2f s per 1000, slowest %.1f ms (%lu instructions: %s)\n",
+	       "%.2f s per 1000, above 1 ms with up to 100 KB %lu, above 20 ms %lu, slowest %.1f ms (%lu instructions: %s)\n",
 	       strrchr(file, '/') ? strrchr(file, '/') + 1 : file, sm, tally->kernels,
 	       tally->kernels ? 100.0 * (double)tally->reasons[PATHS_CLEAR] / (double)tally->kernels : 0,
 	       tally->no_store, tally->reasons[PATHS_TABLE], tally->reasons[PATHS_GLOBAL], tally->reasons[PATHS_SPLIT],
 	       tally->reasons[PATHS_NO_BASE], tally->reasons[PATHS_CALL], tally->reasons[PATHS_INSTRUCTION],
 	       tally->reasons[PATHS_DAMAGED] + tally->damaged, tally->reasons[PATHS_LIMIT], tally->unpacked_not,
 	       tally->const_stored, tally->const_pointers, tally->plain_stored, tally->plain_pointers,
-	       tally->kernels ? 1000 * tally->seconds / (double)tally->kernels : 0, 1000 * tally->slowest,
-	       tally->slowest_insns, show ? tally->slowest_name : "");
+	       tally->kernels ? 1000 * tally->seconds / (double)tally->kernels : 0, tally->small_slow, tally->slow,
+	       1000 * tally->slowest, tally->slowest_insns, show ? tally->slowest_name : "");
 	*tally = (struct tally){0};
 }
 

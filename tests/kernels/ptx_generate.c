@@ -179,6 +179,93 @@ static void by_arithmetic(struct generator *g, const char *from, const char *oth
 	}
 }
 
+/* Numbers that no address looks like, made back into the address. */
+static void by_numbers(struct generator *g, const char *from, unsigned to)
+{
+	unsigned low = g->words++, high = g->words++, third = g->words++, fourth = g->words++, predicate;
+
+	switch (pick(g, 13)) {
+	case 0:
+		put(g, "mov.b64 {%%r%u, %%r%u}, %s;", low, high, from);
+		put(g, "shf.l.wrap.b32 %%r%u, %%r%u, %%r%u, 7;", third, low, high);
+		put(g, "shf.l.wrap.b32 %%r%u, %%r%u, %%r%u, 7;", fourth, high, low);
+		put(g, "shf.r.wrap.b32 %%r%u, %%r%u, %%r%u, 7;", low, fourth, third);
+		put(g, "shf.r.wrap.b32 %%r%u, %%r%u, %%r%u, 7;", high, third, fourth);
+		put(g, "mov.b64 %%rd%u, {%%r%u, %%r%u};", to, low, high);
+		break;
+	case 1:
+		put(g, "mul.lo.u64 %%t0, %s, 5;", from);
+		put(g, "shl.b64 %%t1, %s, 2;", from);
+		put(g, "sub.s64 %%rd%u, %%t0, %%t1;", to);
+		break;
+	case 2:
+		put(g, "brev.b64 %%t0, %s;", from);
+		put(g, "add.s64 %%t0, %%t0, %%m;");
+		put(g, "sub.s64 %%t0, %%t0, %%m;");
+		put(g, "brev.b64 %%rd%u, %%t0;", to);
+		break;
+	case 3:
+		/* Addresses have 47 bits, a double 53. */
+		put(g, "cvt.rn.f64.u64 %%d0, %s;", from);
+		put(g, "cvt.rzi.u64.f64 %%rd%u, %%d0;", to);
+		break;
+	case 4:
+		/* By 3 or by 1, which only the launch knows. */
+		predicate = g->predicates++;
+		put(g, "setp.gt.u32 %%p%u, %%n, 1;", predicate);
+		put(g, "selp.b64 %%t0, 3, 1, %%p%u;", predicate);
+		put(g, "selp.b64 %%t1, 0xaaaaaaaaaaaaaaab, 1, %%p%u;", predicate);
+		put(g, "mul.lo.u64 %%t0, %s, %%t0;", from);
+		put(g, "mul.lo.u64 %%rd%u, %%t0, %%t1;", to);
+		break;
+	case 5:
+		put(g, "mul.lo.u64 %%t0, %s, 16;", from);
+		put(g, "add.s64 %%t0, %%t0, %%m;");
+		put(g, "div.u64 %%rd%u, %%t0, 16;", to);
+		break;
+	case 6:
+		put(g, "bfe.u64 %%t0, %s, 0, 20;", from);
+		put(g, "shr.u64 %%t1, %s, 20;", from);
+		put(g, "bfi.b64 %%rd%u, %%t1, %%t0, 20, 44;", to);
+		break;
+	case 7:
+		put(g, "xor.b64 %%t0, %s, %%m;", from);
+		put(g, "xor.b64 %%rd%u, %%t0, %%m;", to);
+		break;
+	case 8:
+		put(g, "mad.lo.u64 %%t0, %s, 7, %%m;", from);
+		put(g, "sub.s64 %%t0, %%t0, %%m;");
+		put(g, "mul.lo.u64 %%rd%u, %%t0, 0x6db6db6db6db6db7;", to);
+		break;
+	case 9:
+		put(g, "div.u64 %%t0, %s, 3;", from);
+		put(g, "rem.u64 %%t1, %s, 3;", from);
+		put(g, "mad.lo.u64 %%rd%u, %%t0, 3, %%t1;", to);
+		break;
+	case 10:
+		put(g, "mov.b64 {%%r%u, %%r%u}, %s;", low, high, from);
+		put(g, "mul.wide.u32 %%t0, %%r%u, 0x10000;", low);
+		put(g, "shr.u64 %%t0, %%t0, 16;");
+		put(g, "mul.wide.u32 %%t1, %%r%u, 0x10000;", high);
+		put(g, "shl.b64 %%t1, %%t1, 16;");
+		put(g, "or.b64 %%rd%u, %%t0, %%t1;", to);
+		break;
+	case 11:
+		/* By a count that only the launch knows. */
+		put(g, "add.u32 %%r%u, %%n, 3;", low);
+		put(g, "shl.b64 %%t0, %s, %%r%u;", from, low);
+		put(g, "shr.u64 %%rd%u, %%t0, %%r%u;", to, low);
+		break;
+	default:
+		/* The half that counts goes up by a product and down by the high word of another. */
+		put(g, "mov.b64 {%%r%u, %%r%u}, %s;", low, high, from);
+		put(g, "mul.lo.u32 %%r%u, %%r%u, 0x10000;", third, high);
+		put(g, "mul.hi.u32 %%r%u, %%r%u, 0x10000;", third, third);
+		put(g, "mov.b64 %%rd%u, {%%r%u, %%r%u};", to, low, third);
+		break;
+	}
+}
+
 static void by_memory(struct generator *g, const char *from, const char *other, unsigned to)
 {
 	unsigned cell = g->cells++ % 4, word = g->words++, second = g->words++;
@@ -260,7 +347,7 @@ static void derive(struct generator *g)
 	struct name a = spell(from), b = spell(other);
 	unsigned to = fresh(g), reach = from->reach > other->reach ? from->reach : other->reach, predicate;
 
-	switch (pick(g, 8)) {
+	switch (pick(g, 9)) {
 	case 0:
 		if (reach + 512 > REACH) {
 			put(g, "mov.u64 %%rd%u, %s;", to, a.text);
@@ -304,6 +391,9 @@ static void derive(struct generator *g)
 			break;
 		}
 		/* fall through */
+	case 7:
+		by_numbers(g, a.text, to);
+		break;
 	default:
 		by_arithmetic(g, a.text, b.text, to);
 	}

@@ -1,8 +1,9 @@
 /*
  * Ground truth: random kernels run on the software GPU with a log of every byte that they wrote, one buffer per pointer. Each byte must lie in a
- * buffer whose slot the analysis calls a store, or the kernel must not be clear.
+ * buffer whose slot the analysis calls a store, or the kernel must not be clear. With cubins (what ptxas made of `ptx_differ print FIRST COUNT`) the
+ * analysis of machine code is held against the same log.
  *
- * usage: ptx_truth [FIRST_SEED COUNT]
+ * usage: ptx_truth [FIRST_SEED COUNT [FILE.cubin ...]]
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,10 +11,13 @@
 #include <string.h>
 
 #include "shim/kernels/paths.h"
+#include "tests/kernels/file.h"
 #include "tests/kernels/ptx_generate.h"
 #include "tests/kernels/ptx_text.h"
 #include "tests/softgpu/ptx.h"
 
+#define ANALYSERS 16
+#define MISSES_SHOWN 20
 #define GAP 4096 /* between buffers: what leaves one does not land in the next */
 
 struct region {
@@ -26,7 +30,6 @@ struct totals {
 	unsigned kernels, clear, faults, misses;
 	unsigned slots, stored,
 		extra; /* pointer slots of clear kernels; of them written; called a store but not written */
-	unsigned wrong_base;
 	unsigned reasons[PATHS_LIMIT + 1];
 };
 
@@ -104,14 +107,33 @@ static void run(struct region *region, const struct generated *kernel, uint64_t 
 	ptx_unload(&module);
 }
 
-static void judge(const struct region *region, const struct generated *kernel, uint64_t seed, struct totals *totals)
+/* An analysis that is held against the log: of PTX, or of machine code in a cubin. */
+struct analyser {
+	const char *name;
+	void *image; /* NULL: PTX */
+	size_t bytes;
+	struct totals totals;
+};
+
+static int ask(const struct analyser *analyser, const struct generated *kernel, uint64_t seed, struct kernel_paths *paths)
 {
+	char name[32];
+
+	if (!analyser->image)
+		return paths_of_ptx(kernel->text, kernel->bytes, "k", paths);
+	snprintf(name, sizeof(name), "k%" PRIu64, seed);
+	return paths_of_cubin(analyser->image, analyser->bytes, name, paths);
+}
+
+static void judge(const struct region *region, const struct generated *kernel, uint64_t seed, struct analyser *analyser)
+{
+	struct totals *totals = &analyser->totals;
 	struct kernel_paths paths;
 	bool missed = false;
 	char found[1024];
 
-	if (paths_of_ptx(kernel->text, kernel->bytes, "k", &paths) != 0 || paths.slot_count != kernel->slots) {
-		fprintf(stderr, "seed %" PRIu64 ": no answer\n", seed);
+	if (ask(analyser, kernel, seed, &paths) != 0 || paths.slot_count != kernel->slots) {
+		fprintf(stderr, "%s: seed %" PRIu64 ": no answer\n", analyser->name, seed);
 		totals->misses++;
 		return;
 	}
@@ -133,40 +155,67 @@ static void judge(const struct region *region, const struct generated *kernel, u
 	}
 	if (missed) {
 		ptx_paths_spell(&paths, found, sizeof(found));
-		fprintf(stderr, "seed %" PRIu64 " is missed: %s (line %u)\n%s\n", seed, found, paths.reason_offset,
-		        kernel->text);
+		fprintf(stderr, "%s: seed %" PRIu64 " is missed: %s (at %u)\n%s\n", analyser->name, seed, found,
+		        paths.reason_offset, totals->misses ? "" : kernel->text);
 		totals->misses++;
 	}
 	kernel_paths_free(&paths);
 }
 
+/* False where a store was missed, or where so little was written, or clear, that it would show nothing. */
+static bool tell(const struct analyser *analyser, uint64_t count)
+{
+	const struct totals *totals = &analyser->totals;
+
+	printf("%s: %u kernels, %u clear, %u launches ended by a fault, %u misses\n", analyser->name, totals->kernels,
+	       totals->clear, totals->faults, totals->misses);
+	printf("clear kernels: %u pointer slots, %u written, %u called a store but not written in two launches (%.1f %%)\n",
+	       totals->slots, totals->stored, totals->extra, totals->slots ? 100.0 * totals->extra / totals->slots : 0.0);
+	for (int i = 1; i <= PATHS_LIMIT; i++)
+		if (totals->reasons[i])
+			printf("not clear: %u %s\n", totals->reasons[i], ptx_reason_word((enum paths_reason)i));
+	return !totals->misses && totals->kernels == count && totals->clear >= count / 4 &&
+	       totals->stored >= totals->slots / 8 && totals->faults <= count / 10;
+}
+
 int main(int argc, char **argv)
 {
-	uint64_t first = argc == 3 ? strtoull(argv[1], NULL, 10) : 1,
-		 count = argc == 3 ? strtoull(argv[2], NULL, 10) : 400;
+	uint64_t first = argc >= 3 ? strtoull(argv[1], NULL, 10) : 1,
+		 count = argc >= 3 ? strtoull(argv[2], NULL, 10) : 400;
 	struct region region = {.bytes = aligned_alloc(4096, GENERATED_SLOTS * (GENERATED_BUFFER + GAP))};
-	struct totals totals = {.kernels = 0};
+	struct analyser analysers[ANALYSERS] = {{.name = "ptx"}};
+	unsigned analyser_count = 1, misses = 0;
+	bool good = true;
 
-	if (!region.bytes)
+	if (!region.bytes || argc - 3 > ANALYSERS - 1)
 		return 1;
-	for (uint64_t seed = first; seed < first + count && totals.misses < 3; seed++) {
+	for (int i = 3; i < argc; i++) {
+		struct analyser *analyser = &analysers[analyser_count++];
+
+		analyser->name = argv[i];
+		analyser->image = read_whole(argv[i], &analyser->bytes);
+		if (!analyser->image) {
+			fprintf(stderr, "%s cannot be read\n", argv[i]);
+			return 1;
+		}
+	}
+	for (uint64_t seed = first; seed < first + count && misses < MISSES_SHOWN; seed++) {
 		struct generated kernel = ptx_generate(seed);
 
 		memset(region.wrote, 0, sizeof(region.wrote));
 		region.outside = 0;
-		run(&region, &kernel, seed, &totals);
-		judge(&region, &kernel, seed, &totals);
+		run(&region, &kernel, seed, &analysers[0].totals);
+		misses = 0;
+		for (unsigned i = 0; i < analyser_count; i++) {
+			judge(&region, &kernel, seed, &analysers[i]);
+			misses += analysers[i].totals.misses;
+		}
 		free(kernel.text);
 	}
 	free(region.bytes);
-	printf("%u kernels, %u clear, %u launches ended by a fault, %u misses\n", totals.kernels, totals.clear,
-	       totals.faults, totals.misses);
-	printf("clear kernels: %u pointer slots, %u written, %u called a store but not written in two launches (%.1f %%)\n",
-	       totals.slots, totals.stored, totals.extra, totals.slots ? 100.0 * totals.extra / totals.slots : 0.0);
-	for (int i = 1; i <= PATHS_LIMIT; i++)
-		if (totals.reasons[i])
-			printf("not clear: %u %s\n", totals.reasons[i], ptx_reason_word((enum paths_reason)i));
-	/* A sample in which little was written, or little clear, would show nothing. */
-	return totals.misses || totals.kernels < count || totals.clear < count / 4 ||
-	       totals.stored < totals.slots / 8 || totals.faults > count / 10;
+	for (unsigned i = 0; i < analyser_count; i++) {
+		good &= tell(&analysers[i], count);
+		free(analysers[i].image);
+	}
+	return !good;
 }

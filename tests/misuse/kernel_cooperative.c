@@ -2,7 +2,7 @@
  * A cooperative launch.
  *
  * expect log exit 0 "cuconst: violation: kernel fill (cuLaunchCooperativeKernel, argument 0) wrote 4096 bytes of read-only 'p'"
- * expect deny exit 0 "cuconst: violation: kernel fill (cuLaunchCooperativeKernel, argument 0) wrote 4096 bytes of read-only 'p'"
+ * expect deny exit 0 "cuconst: denied: kernel fill (cuLaunchCooperativeKernel, argument 0) would write read-only 'p'"
  * expect strict exit 86 "cuconst: stopped: kernel fill (cuLaunchCooperativeKernel, argument 0) wrote 4096 bytes of read-only 'p'"
  */
 #include "misuse.h"
@@ -13,7 +13,8 @@ int main(void)
 	int value = 7, count = COUNT;
 	void *params[] = {&p, &value, &count};
 	protect(p, SIZE, "p");
-	CHECK(cuLaunchCooperativeKernel(kernel("fill"), COUNT / 256, 1, 1, 256, 1, 1, 0, stream, params));
+	EXPECT(refused(cuLaunchCooperativeKernel(kernel("fill"), COUNT / 256, 1, 1, 256, 1, 1, 0, stream, params)));
+	expect_unharmed(p, 1);
 	CHECK(cuStreamSynchronize(stream));
 	return 0;
 }

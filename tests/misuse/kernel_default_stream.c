@@ -2,7 +2,7 @@
  * The legacy default stream.
  *
  * expect log exit 0 "cuconst: violation: kernel fill (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
- * expect deny exit 0 "cuconst: violation: kernel fill (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
+ * expect deny exit 0 "cuconst: denied: kernel fill (cuLaunchKernel, argument 0) would write read-only 'p'"
  * expect strict exit 86 "cuconst: stopped: kernel fill (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
  */
 #include "misuse.h"
@@ -13,7 +13,8 @@ int main(void)
 	int value = 7, count = COUNT;
 	void *params[] = {&p, &value, &count};
 	protect(p, SIZE, "p");
-	launch("fill", COUNT, NULL, params);
+	EXPECT(refused(try_launch("fill", COUNT, NULL, params)));
+	expect_unharmed(p, 1);
 	CHECK(cuCtxSynchronize());
 	return 0;
 }

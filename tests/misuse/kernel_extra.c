@@ -2,7 +2,7 @@
  * The parameters come as one buffer (extra).
  *
  * expect log exit 0 "cuconst: violation: kernel fill (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
- * expect deny exit 0 "cuconst: violation: kernel fill (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
+ * expect deny exit 0 "cuconst: denied: kernel fill (cuLaunchKernel, argument 0) would write read-only 'p'"
  * expect strict exit 86 "cuconst: stopped: kernel fill (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
  */
 #include "misuse.h"
@@ -18,7 +18,8 @@ int main(void)
 	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &block, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
 	                 CU_LAUNCH_PARAM_END};
 	protect(p, SIZE, "p");
-	CHECK(cuLaunchKernel(kernel("fill"), COUNT / 256, 1, 1, 256, 1, 1, 0, stream, NULL, extra));
+	EXPECT(refused(cuLaunchKernel(kernel("fill"), COUNT / 256, 1, 1, 256, 1, 1, 0, stream, NULL, extra)));
+	expect_unharmed(p, 1);
 	CHECK(cuStreamSynchronize(stream));
 	return 0;
 }

@@ -2,7 +2,7 @@
  * Beyond 64 KiB extents are exact to 4 KiB.
  *
  * expect log exit 0 "cuconst: violation: kernel fill (cuLaunchKernel, argument 0) wrote up to 4096 bytes of read-only 'large'"
- * expect deny exit 0 "cuconst: violation: kernel fill (cuLaunchKernel, argument 0) wrote up to 4096 bytes of read-only 'large'"
+ * expect deny exit 0 "cuconst: denied: kernel fill (cuLaunchKernel, argument 0) would write read-only 'large'"
  * expect strict exit 86 "cuconst: stopped: kernel fill (cuLaunchKernel, argument 0) wrote up to 4096 bytes of read-only 'large'"
  */
 #include "misuse.h"
@@ -14,7 +14,7 @@ int main(void)
 	CHECK(cuMemAlloc(&large, 1 << 20));
 	CHECK(cuMemsetD8(large, 1, 1 << 20));
 	protect(large, 1 << 20, "large");
-	fill(large + 40960, 7, 3);
+	guilty_fill(large + 40960, 7, 3);
 	CHECK(cuStreamSynchronize(stream));
 	return 0;
 }

@@ -2,7 +2,7 @@
  * cuLaunchKernelEx: the stream is in its configuration.
  *
  * expect log exit 0 "cuconst: violation: kernel fill (cuLaunchKernelEx, argument 0) wrote 4096 bytes of read-only 'p'"
- * expect deny exit 0 "cuconst: violation: kernel fill (cuLaunchKernelEx, argument 0) wrote 4096 bytes of read-only 'p'"
+ * expect deny exit 0 "cuconst: denied: kernel fill (cuLaunchKernelEx, argument 0) would write read-only 'p'"
  * expect strict exit 86 "cuconst: stopped: kernel fill (cuLaunchKernelEx, argument 0) wrote 4096 bytes of read-only 'p'"
  */
 #include "misuse.h"
@@ -20,7 +20,8 @@ int main(void)
 	                         .blockDimZ = 1,
 	                         .hStream = stream};
 	protect(p, SIZE, "p");
-	CHECK(cuLaunchKernelEx(&config, kernel("fill"), params, NULL));
+	EXPECT(refused(cuLaunchKernelEx(&config, kernel("fill"), params, NULL)));
+	expect_unharmed(p, 1);
 	CHECK(cuStreamSynchronize(stream));
 	return 0;
 }

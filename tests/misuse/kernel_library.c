@@ -2,7 +2,7 @@
  * A kernel of a library: a CUkernel passed as CUfunction.
  *
  * expect log exit 0 "cuconst: violation: kernel fill (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
- * expect deny exit 0 "cuconst: violation: kernel fill (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
+ * expect deny exit 0 "cuconst: denied: kernel fill (cuLaunchKernel, argument 0) would write read-only 'p'"
  * expect strict exit 86 "cuconst: stopped: kernel fill (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
  */
 #include "misuse.h"
@@ -20,7 +20,8 @@ int main(void)
 	CHECK(cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0));
 	CHECK(cuLibraryGetKernel(&fill_kernel, library, "fill"));
 	protect(p, SIZE, "p");
-	CHECK(cuLaunchKernel((CUfunction)fill_kernel, COUNT / 256, 1, 1, 256, 1, 1, 0, stream, params, NULL));
+	EXPECT(refused(cuLaunchKernel((CUfunction)fill_kernel, COUNT / 256, 1, 1, 256, 1, 1, 0, stream, params, NULL)));
+	expect_unharmed(p, 1);
 	CHECK(cuStreamSynchronize(stream));
 	return 0;
 }

@@ -2,7 +2,7 @@
  * A reader first, the writer second: the second is named.
  *
  * expect log exit 0 "cuconst: violation: kernel fill (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
- * expect deny exit 0 "cuconst: violation: kernel fill (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
+ * expect deny exit 0 "cuconst: denied: kernel fill (cuLaunchKernel, argument 0) would write read-only 'p'"
  * expect strict exit 86 "cuconst: stopped: kernel fill (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
  */
 #include "misuse.h"
@@ -14,7 +14,7 @@ int main(void)
 	void *params[] = {&p, &q, &count};
 	protect(p, SIZE, "p");
 	launch("copy", COUNT, stream, params);
-	fill(p, 7, COUNT);
+	guilty_fill(p, 7, COUNT);
 	launch("copy", COUNT, stream, params);
 	CHECK(cuStreamSynchronize(stream));
 	return 0;

@@ -2,7 +2,7 @@
  * A kernel stores into a part of a range: the extent is exact to the byte.
  *
  * expect log exit 0 "cuconst: violation: kernel fill (cuLaunchKernel, argument 0) wrote 40 bytes of read-only 'p'"
- * expect deny exit 0 "cuconst: violation: kernel fill (cuLaunchKernel, argument 0) wrote 40 bytes of read-only 'p'"
+ * expect deny exit 0 "cuconst: denied: kernel fill (cuLaunchKernel, argument 0) would write read-only 'p'"
  * expect strict exit 86 "cuconst: stopped: kernel fill (cuLaunchKernel, argument 0) wrote 40 bytes of read-only 'p'"
  */
 #include "misuse.h"
@@ -11,7 +11,7 @@ int main(void)
 {
 	start();
 	protect(p, SIZE, "p");
-	fill(p + 100, 0x55555555, 10);
+	guilty_fill(p + 100, 0x55555555, 10);
 	CHECK(cuStreamSynchronize(stream));
 	return 0;
 }

@@ -2,7 +2,7 @@
  * The pointer is inside a by-value struct.
  *
  * expect log exit 0 "cuconst: violation: kernel fill_struct (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
- * expect deny exit 0 "cuconst: violation: kernel fill_struct (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
+ * expect deny exit 0 "cuconst: denied: kernel fill_struct (cuLaunchKernel, argument 0) would write read-only 'p'"
  * expect strict exit 86 "cuconst: stopped: kernel fill_struct (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
  */
 #include "misuse.h"
@@ -17,7 +17,8 @@ int main(void)
 	int value = 7;
 	void *params[] = {&two, &value};
 	protect(p, SIZE, "p");
-	launch("fill_struct", COUNT, stream, params);
+	EXPECT(refused(try_launch("fill_struct", COUNT, stream, params)));
+	expect_unharmed(p, 1);
 	CHECK(cuStreamSynchronize(stream));
 	return 0;
 }

@@ -51,17 +51,27 @@ __attribute__((unused)) static CUfunction kernel(const char *name)
 	return function;
 }
 
-__attribute__((unused)) static void launch(const char *name, unsigned threads, CUstream in, void **params)
+__attribute__((unused)) static CUresult try_launch(const char *name, unsigned threads, CUstream in, void **params)
 {
 	unsigned block = threads < 256 ? threads : 256;
-	CHECK(cuLaunchKernel(kernel(name), (threads + block - 1) / block, 1, 1, block, 1, 1, 0, in, params, NULL));
+	return cuLaunchKernel(kernel(name), (threads + block - 1) / block, 1, 1, block, 1, 1, 0, in, params, NULL);
+}
+
+__attribute__((unused)) static void launch(const char *name, unsigned threads, CUstream in, void **params)
+{
+	CHECK(try_launch(name, threads, in, params));
+}
+
+__attribute__((unused)) static CUresult try_fill(CUdeviceptr out, int value, int count)
+{
+	void *params[] = {&out, &value, &count};
+	return try_launch("fill", (unsigned)count, stream, params);
 }
 
 /* fill(out, value, count) in the program's stream. */
 __attribute__((unused)) static void fill(CUdeviceptr out, int value, int count)
 {
-	void *params[] = {&out, &value, &count};
-	launch("fill", (unsigned)count, stream, params);
+	CHECK(try_fill(out, value, count));
 }
 
 __attribute__((unused)) static cuconst_handle protect(CUdeviceptr at, size_t bytes, const char *label)
@@ -83,6 +93,27 @@ __attribute__((unused)) static int refused(CUresult result)
 {
 	const char *mode = getenv("MISUSE_MODE");
 	return result == (mode && !strcmp(mode, "deny") ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS);
+}
+
+/* After a launch that the deny runs refuse: the bytes are what they were, and the context is as good as before. */
+__attribute__((unused)) static void expect_unharmed(CUdeviceptr at, int was)
+{
+	const char *mode = getenv("MISUSE_MODE");
+	if (!mode || strcmp(mode, "deny") != 0)
+		return;
+	CHECK(cuCtxSynchronize());
+	EXPECT(byte_at(at) == was);
+	fill(q, 5, COUNT);
+	CHECK(cuStreamSynchronize(stream));
+	EXPECT(byte_at(q) == 5);
+}
+
+/* fill() into a read-only range: refused in the deny runs. */
+__attribute__((unused)) static void guilty_fill(CUdeviceptr out, int value, int count)
+{
+	int was = byte_at(out);
+	EXPECT(refused(try_fill(out, value, count)));
+	expect_unharmed(out, was);
 }
 
 static void start(void)

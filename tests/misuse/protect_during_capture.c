@@ -2,7 +2,7 @@
  * A range that is protected while a capture runs gets its baseline when the capture has ended.
  *
  * expect log exit 0 "cuconst: violation: kernel fill (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
- * expect deny exit 0 "cuconst: violation: kernel fill (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
+ * expect deny exit 0 "cuconst: denied: kernel fill (cuLaunchKernel, argument 0) would write read-only 'p'"
  * expect strict exit 86 "cuconst: stopped: kernel fill (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
  */
 #include "misuse.h"
@@ -17,7 +17,7 @@ int main(void)
 	protect(p, SIZE, "p");
 	CHECK(cuStreamEndCapture(stream, &graph)); /* the capture was not disturbed */
 	launch("copy", COUNT, stream, params);
-	fill(p, 7, COUNT);
+	guilty_fill(p, 7, COUNT);
 	CHECK(cuStreamSynchronize(stream));
 	return 0;
 }

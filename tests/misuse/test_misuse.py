@@ -74,3 +74,32 @@ def test_the_last_line_is_there_when_many_threads_end_the_process(tmp_path):
         assert "cuconst: summary: " in done.stderr, (turn, done.stderr)
         (log,) = (tmp_path / str(turn)).glob("log.*")
         assert '"kind":"summary"' in log.read_text(), turn
+
+
+def violation(tmp_path):
+    records = [json.loads(line) for path in tmp_path.glob("log.*") for line in path.read_text().splitlines()]
+    (found,) = [record for record in records if record["kind"] == "violation"]
+    return found
+
+
+def test_the_record_says_what_the_code_does(tmp_path):
+    run("kernel_store", "log", tmp_path)
+    record = violation(tmp_path)
+    assert (record["kernel"]["verdict"], record["kernel"]["reason"]) == ("stores", None)
+    (store,) = record["stores"]
+    lines = (HERE / "kernels.ptx").read_text().splitlines()
+    assert store["kind"] == "st.global" and "st.global" in lines[store["ptx_line"] - 1], store
+
+
+def test_an_unknown_kernel_has_a_reason(tmp_path):
+    run("kernel_unknown", "deny", tmp_path)
+    record = violation(tmp_path)
+    assert (record["kernel"]["verdict"], record["kernel"]["reason"], record["action"]) == \
+        ("unknown", "stores through an address loaded from memory", "logged")
+
+
+def test_a_neighbour_that_was_not_checked_is_among_the_candidates(tmp_path):
+    run("kernel_near_later", "log", tmp_path)
+    record = violation(tmp_path)
+    assert record["unverified_launches"] == 1, "the two before were looked at"
+    assert [(kernel["name"], kernel["argument"], kernel["verdict"]) for kernel in record["candidates"]] == [("fill", 0, "near")]

@@ -268,6 +268,11 @@ def test_what_is_no_stream(fake):
     assert fake.entries == []
 
 
+def test_verify_only(fake):
+    with cuconst.protect((BASE, 64), verify_only=True), cuconst.protect((BASE + 64, 64), stream=5, verify_only=True), cuconst.protect((BASE + 128, 64)):
+        assert sorted((entry[0] - BASE, entry[4]) for entry in fake.entries) == [(0, 4), (64, 6), (128, 0)]
+
+
 def test_labels_and_owners(fake):
     with cuconst.protect((BASE, 64), label="größe", owner="*xla*"):
         assert fake.entries[0][2:4] == ("größe", "*xla*")

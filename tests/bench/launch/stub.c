@@ -12,7 +12,11 @@
 #define EXPORT __attribute__((visibility("default")))
 
 static const char *const names[] = {
-	[STUB_CHECK] = "check", [STUB_OTHER] = "other", [STUB_FOUR] = "four", [STUB_STRUCT] = "many"};
+	[STUB_CHECK] = "check", [STUB_OTHER] = "other", [STUB_FOUR] = "four", [STUB_STRUCT] = "many", [STUB_READER] = "reader"};
+
+/* The one large allocation, or what was allocated last. */
+static CUdeviceptr last_start;
+static size_t last_bytes;
 
 EXPORT uint64_t stub_checks;
 
@@ -82,6 +86,11 @@ EXPORT CUresult cuModuleLoadData(CUmodule *ret, const void *image)
 	return CUDA_SUCCESS;
 }
 
+EXPORT CUresult cuFuncGetModule(CUmodule *ret, CUfunction function)
+{
+	return cuModuleLoadData(ret, NULL);
+}
+
 EXPORT CUresult cuModuleGetFunction(CUfunction *ret, CUmodule module, const char *name)
 {
 	*ret = (CUfunction)(uintptr_t)(strcmp(name, VERIFY_ENTRY_CHECK) ? STUB_OTHER : STUB_CHECK);
@@ -96,7 +105,7 @@ EXPORT CUresult cuFuncGetName(const char **ret, CUfunction function)
 
 EXPORT CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *ret_offset, size_t *ret_bytes)
 {
-	size_t count = function == (CUfunction)(uintptr_t)STUB_FOUR ? 4 : 1;
+	size_t count = function == (CUfunction)(uintptr_t)STUB_STRUCT ? 1 : 4;
 
 	if (index >= count)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -108,6 +117,10 @@ EXPORT CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *re
 EXPORT CUresult cuMemAlloc(CUdeviceptr *ret, size_t bytes)
 {
 	*ret = (CUdeviceptr)aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+	if (bytes > last_bytes) {
+		last_start = *ret;
+		last_bytes = bytes;
+	}
 	return *ret ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -117,11 +130,12 @@ EXPORT CUresult cuMemFree(CUdeviceptr memory)
 	return CUDA_SUCCESS;
 }
 
-/* One allocation, as large as anybody asks. */
 EXPORT CUresult cuMemGetAddressRange(CUdeviceptr *ret_base, size_t *ret_bytes, CUdeviceptr pointer)
 {
-	*ret_base = pointer;
-	*ret_bytes = (size_t)1 << 40;
+	if (pointer < last_start || pointer - last_start >= last_bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret_base = last_start;
+	*ret_bytes = last_bytes;
 	return CUDA_SUCCESS;
 }
 
@@ -141,6 +155,12 @@ EXPORT CUresult cuPointerGetAttribute(void *ret, CUpointer_attribute attribute, 
 EXPORT CUresult cuMemHostRegister(void *memory, size_t bytes, unsigned flags)
 {
 	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemHostAlloc(void **ret, size_t bytes, unsigned flags)
+{
+	*ret = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+	return *ret ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 EXPORT CUresult cuMemHostGetDevicePointer(CUdeviceptr *ret, void *memory, unsigned flags)

@@ -13,6 +13,7 @@ enum {
 	STUB_OTHER,
 	STUB_FOUR,   /* (pointer, pointer, pointer, int) */
 	STUB_STRUCT, /* one struct of STUB_TENSORS pointers */
+	STUB_READER, /* (pointer, pointer, pointer, int): stores nothing; the other two store through all */
 };
 
 /* cuLaunchKernel() by a name that is not hooked. */

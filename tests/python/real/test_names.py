@@ -32,6 +32,17 @@ def test_a_runtime_copy_in_deny(program):
     assert (result.status, result.stdout) == (VIOLATED, "800 {1: 4096}\n")
 
 
+def test_what_a_refusal_in_the_middle_of_a_call_leaves_half_done(program):
+    """Rows 0 and 1 are written before row 2, which is read-only, is refused; row 3 is not tried."""
+    made = program(LIBRARIES.replace("guard = protect((p, SIZE)", "guard = protect((p + 2048, 1024)") +
+                   "status = cudart.cudaMemset2D(u64(p), u64(1024), 7, u64(1024), u64(4))  # HERE\nsynchronize()\nprint(status, digest(p))\n")
+    result = made.run("deny")
+    assert result.first == 'cuconst: denied: cudaMemset2D (kernel fill, cuLaunchKernel, argument 0) would write read-only "weights"', result.stderr
+    assert result.only["earlier_launches"] == 2 and "action: denied (mode deny), after 2 launches of that call" in result.stderr
+    assert result.stdout == "800 {0: 1536, 1: 2048, 7: 512}\n"
+    assert (result.status, result.only["outer_api"]) == (VIOLATED, "cudaMemset2D")
+
+
 def test_without_names_the_driver_call_is_named(program):
     result = program(RUNTIME_COPY).run("log", "--option", "names=0")
     assert result.first == 'cuconst: violation: cuMemcpyDtoDAsync_v2 wrote 64 bytes of read-only "weights"'

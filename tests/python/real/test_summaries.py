@@ -28,7 +28,7 @@ def test_groups_and_counts(program, mode):
     made = program(SOURCE.format(launches=5))
     result = made.run(mode)
     text = report(result.log)
-    denied = 3 if mode == "deny" else 0
+    denied = 8 if mode == "deny" else 0
     assert result.status == VIOLATED and len(result.records) == 8
     assert text.splitlines()[0] == f"8 violations ({denied} denied), 0 inconclusive, 0 frees, 0 ended unverified"
     groups = dict(re.findall(rf"^(\d+) violations at ({re.escape(str(made.path))}:\d+ in \w+)$", text, re.M)[i][::-1] for i in range(2))
@@ -51,7 +51,7 @@ def test_several_logs_are_one_summary(program, tmp_path):
         logs.append(tmp_path / f"kept-{mode}.jsonl")
         made.run(mode).log.rename(logs[-1])
     text = report(*logs)
-    assert text.splitlines()[:2] == ["8 violations (3 denied), 0 inconclusive, 0 frees, 0 ended unverified", "2 logs, 10 records, 2 processes"]
+    assert text.splitlines()[:2] == ["8 violations (4 denied), 0 inconclusive, 0 frees, 0 ended unverified", "2 logs, 10 records, 2 processes"]
     assert re.search(r"^6 violations at .* in copy$", text, re.M) and "logged 3, denied 3" in text, text
     assert sum(len([line for line in log.read_text().splitlines() if json.loads(line)["kind"] == "violation"]) for log in logs) == 8
 

@@ -1,5 +1,6 @@
 """Every kind of write, in each mode: status, stdout, the first line of stderr, and the record with its Python line."""
 import os
+import re
 import time
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ main()
 
 @dataclass
 class Write:
-    """`call` writes `size` bytes of p from `start` on, 0: rows with gaps, whose sum is not worked out. `kernel` and `node` say who did it beneath the call."""
+    """`call` writes `size` bytes of p from `start` on, gaps between rows not counted. `kernel` and `node` say who did it beneath the call."""
     api: str
     call: str
     size: int
@@ -77,13 +78,13 @@ WRITES = {
     "asynchronous copy": Write("cuMemcpyDtoDAsync_v2", "driver.cuMemcpyDtoDAsync(p, q, 64, stream)", 64),
     "copy by address": Write("cuMemcpy", "driver.cuMemcpy(p, q, 64)", 64),
     "asynchronous copy by address": Write("cuMemcpyAsync", "driver.cuMemcpyAsync(p, q, 64, stream)", 64),
-    "pitched copy": Write("cuMemcpy2D_v2", "driver.cuMemcpy2D(copy)", 0, 128, COPY_2D),
-    "asynchronous pitched copy": Write("cuMemcpy2DAsync_v2", "driver.cuMemcpy2DAsync(copy, stream)", 0, 128, COPY_2D),
-    "copy of a volume": Write("cuMemcpy3D_v2", "driver.cuMemcpy3D(copy)", 0, 0, COPY_3D),
+    "pitched copy": Write("cuMemcpy2D_v2", "driver.cuMemcpy2D(copy)", 64, 128, COPY_2D),
+    "asynchronous pitched copy": Write("cuMemcpy2DAsync_v2", "driver.cuMemcpy2DAsync(copy, stream)", 64, 128, COPY_2D),
+    "copy of a volume": Write("cuMemcpy3D_v2", "driver.cuMemcpy3D(copy)", 384, 0, COPY_3D),
     "set of bytes": Write("cuMemsetD8_v2", "driver.cuMemsetD8(p + 1, 5, 9)", 9, 1),
     "set of words": Write("cuMemsetD32_v2", "driver.cuMemsetD32(p, 5, 9)", 36),
     "asynchronous set": Write("cuMemsetD16Async", "driver.cuMemsetD16Async(p, 5, 9, stream)", 18),
-    "pitched set": Write("cuMemsetD2D8_v2", "driver.cuMemsetD2D8(p, 256, 5, 16, 4)", 0),
+    "pitched set": Write("cuMemsetD2D8_v2", "driver.cuMemsetD2D8(p, 256, 5, 16, 4)", 64),
     "written value": Write("cuStreamWriteValue32_v2", "driver.cuStreamWriteValue32(stream, p + 4, 7, 0)", 4, 4),
     "batch of memory operations": Write("cuStreamBatchMemOp_v2", "driver.cuStreamBatchMemOp(stream, 1, [operation], 0)", 4, 8, MEMOP),
     "kernel": Write("cuLaunchKernel", "driver.cuLaunchKernel(*kernel('fill', p, 7, SIZE // 4))", 4096, kernel="fill"),
@@ -98,7 +99,7 @@ CASES = [pytest.param(write, id=name) for name, write in WRITES.items()]
 
 
 def lines(write, verb, word):
-    return f'cuconst: {word}: {write.writer} {verb} {f"{write.size} bytes of " if write.size else ""}read-only "weights"'
+    return f'cuconst: {word}: {write.writer} {verb} {write.size} bytes of read-only "weights"'
 
 
 def check_record(record, write, program, action):
@@ -134,15 +135,17 @@ def test_deny(program, write):
     made = program(FRAME.format(setup=write.setup, call=write.call))
     result = made.run("deny")
     assert result.status == VIOLATED
+    assert result.stdout == "CUDA_ERROR_NOT_PERMITTED {1: 4096} {3: 4096}\n", "nothing was lost, and the program went on"
+    assert (result.only["action"], result.only["evidence"], result.only["result"]) == ("denied", "written", 800)
     if write.changed:
-        assert result.first == lines(write, "wrote", "violation"), result.stderr
-        assert result.stdout == made.alone(), "kernels are judged by the outcome"
-        check_record(result.only, write, made, "logged")
+        kernel, argument, detail = write.kernel or "fill", write.argument, "" if write.kernel else ", kernel node"
+        assert result.first == f'cuconst: denied: kernel {kernel} ({write.api}, argument {argument}{detail}) would write read-only "weights"'
+        assert result.only["kernel"]["verdict"] == "stores" and result.only["written"] is None
+        assert result.only["stores"] and all(re.match("st|atom|red", store["kind"]) for store in result.only["stores"])
+        assert result.only["python"][0] == made.place("step")
     else:
         assert result.first == lines(write, "would write", "denied"), result.stderr
-        assert result.stdout == "CUDA_ERROR_NOT_PERMITTED {1: 4096} {3: 4096}\n", "nothing was lost, and the program went on"
         check_record(result.only, write, made, "denied")
-        assert result.only["result"] == 800
 
 
 @pytest.mark.parametrize("write", CASES)
@@ -157,7 +160,6 @@ def test_strict(program, write):
 READS = {
     "a kernel that reads": "driver.cuLaunchKernel(*kernel('copy', p, q, 32))",
     "a kernel beside it": "driver.cuLaunchKernel(*kernel('fill', q, 7, 32))",
-    "a kernel that stores the value that was there": "driver.cuLaunchKernel(*kernel('fill', p, 0x01010101, 32))",
     "a copy from it": "driver.cuMemcpyDtoD(q, p, SIZE)",
     "a copy of no bytes": "driver.cuMemcpyDtoD(p, q, 0)",
     "a copy beside it": "driver.cuMemcpyDtoD(q, q + 64, 64)",
@@ -172,6 +174,50 @@ def test_no_write_no_word(program, call, mode):
     result = made.run(mode)
     assert (result.status, result.first, result.records) == (0, "", []), result.stderr
     assert result.stdout == made.alone()
+
+
+@pytest.mark.parametrize("mode", ["log", "strict"])
+def test_a_store_of_the_value_that_was_there(program, mode):
+    """Nothing changed, so nothing is said; deny refuses the launch, since it cannot know."""
+    made = program(FRAME.format(setup="", call="driver.cuLaunchKernel(*kernel('fill', p, 0x01010101, 32))"))
+    result = made.run(mode)
+    assert (result.status, result.first, result.records) == (0, "", []), result.stderr
+    assert made.run("deny").only["action"] == "denied"
+
+
+@pytest.mark.parametrize("protect, options", [
+    ("protect((p, SIZE), label='weights', verify_only=True)", ()),
+    ("protect((p, SIZE), label='weights')", ("--option", "store_paths=0")),
+], ids=["verify_only", "store_paths=0"])
+def test_what_deny_does_not_refuse(program, protect, options):
+    made = program(f"guard = {protect}\ncheck(driver.cuLaunchKernel(*kernel('fill', p, 7, SIZE // 4)))\nsynchronize()\n")
+    result = made.run("deny", *options)
+    assert result.first == 'cuconst: violation: kernel fill (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only "weights"', result.stderr
+    assert result.only["kernel"]["verdict"] == ("unknown" if options else "stores")
+
+
+def test_a_suppressed_kernel_is_not_refused(program, tmp_path):
+    (tmp_path / "known").write_text("kernel:fi*\n")
+    made = program("guard = protect((p, SIZE))\ncheck(driver.cuLaunchKernel(*kernel('fill', p, 7, SIZE // 4)))\nsynchronize()\nprint(digest(p))\n")
+    result = made.run("deny", "--suppressions", str(tmp_path / "known"))
+    assert (result.status, result.first, result.stdout) == (0, "", "{0: 3072, 7: 1024}\n"), result.stderr
+
+
+VERDICTS = {
+    "clean": "kernel('copy', p, q, 32)",
+    "stores": "kernel('fill', p + 1000, 0x01010101, 3)",
+    "near": "kernel('fill', p + 2048, 7, 3)",
+}
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+def test_launches_are_counted_by_what_their_code_says(program, verdict):
+    """In the range, beside it in the same allocation, and elsewhere, which no verdict counts."""
+    made = program("guard = protect((p, 2048), label='weights')\nimport cuconst\n"
+                   f"for i in range(5): check(driver.cuLaunchKernel(*{VERDICTS[verdict]}))\n"
+                   "check(driver.cuLaunchKernel(*kernel('fill', q, 7, 32)))\nsynchronize()\nprint(cuconst.stats())\n")
+    counts = {name: int(re.search(rf"\b{name}=(\d+)", made.run("log").stdout).group(1)) for name in ("clean", "stores", "near", "unknown")}
+    assert counts == {**dict.fromkeys(("clean", "stores", "near", "unknown"), 0), verdict: 5}
 
 
 def test_replays_are_a_record_each_until_they_fold(program):

@@ -47,8 +47,16 @@ static void has(const char *text, const char *part)
 Test(report_json, every_field)
 {
 	struct report_event event = sample_launch();
-	struct report_kernel kernel = {
-		.name = "_Z5fill5Pii", .argument = 1, .offset = 8, .value = 0xdead0, .api = "cuLaunchKernelEx"};
+	struct store_site stores[] = {{.offset = 112, .base = 2, .kind = "STG", .file = "fill.cu", .line = 8},
+	                              {.offset = 48, .base = 1, .kind = "STG"},
+	                              {.offset = 31, .base = 2, .kind = "red.global"}};
+	struct kernel_paths paths = {.store_count = 3, .stores = stores};
+	struct report_kernel kernel = {.name = "_Z5fill5Pii",
+	                               .argument = 1,
+	                               .offset = 8,
+	                               .value = 0xdead0,
+	                               .api = "cuLaunchKernelEx",
+	                               .code = {.verdict = "stores", .paths = &paths, .slot = 2}};
 	struct report_kernel candidate = {.name = NULL, .argument = -1, .site = sample_site};
 	const char *text;
 	char expected[256];
@@ -77,18 +85,21 @@ Test(report_json, every_field)
 	has(text,
 	    "\"evidence\":\"changed\",\"action\":\"stopped\",\"api\":\"cuLaunchKernel\",\"outer_api\":\"cufftExecC2C\",\"outer_note\":\"idata=odata\"");
 	has(text, "\"kernel\":{\"name\":\"_Z5fill5Pii\",\"demangled\":\"fill5");
-	has(text, "\"argument\":1,\"offset\":8,\"value\":\"0xdead0\",\"api\":\"cuLaunchKernelEx\"}");
+	has(text,
+	    "\"argument\":1,\"offset\":8,\"value\":\"0xdead0\",\"api\":\"cuLaunchKernelEx\",\"verdict\":\"stores\",\"reason\":null}");
+	has(text, "\"stores\":[{\"kind\":\"STG\",\"offset\":112,\"ptx_line\":null,\"file\":\"fill.cu\",\"line\":8},"
+	          "{\"kind\":\"red.global\",\"offset\":null,\"ptx_line\":31,\"file\":null,\"line\":null}]");
 	has(text, "\"written\":{\"start\":\"0x7f0000000a00\",\"end\":\"0x7f0000001a00\",\"bytes\":4096,\"exact\":true}");
 	has(text,
 	    "\"range\":{\"label\":\"x\",\"start\":\"0x7f0000000a00\",\"end\":\"0x7f0000001a00\",\"bytes\":4096,\"device\":2,\"handle\":17,"
 	    "\"site\":{\"file\":\"train.py\",\"function\":\"main\",\"line\":5}}");
 	has(text,
-	    "\"stream\":\"0x77\",\"graph\":\"0x88\",\"graph_node\":\"kernel\",\"library\":\"?\",\"unverified_launches\":4,\"result\":800");
+	    "\"stream\":\"0x77\",\"graph\":\"0x88\",\"graph_node\":\"kernel\",\"library\":\"?\",\"unverified_launches\":4,\"earlier_launches\":null,\"result\":800");
 	has(text, "\"python\":[{\"file\":\"/opt/lib/python3.11/site-packages/lib.py\",\"function\":\"inner\",\"line\":3},"
 	          "{\"file\":\"train.py\",\"function\":\"step\",\"line\":12},");
 	has(text,
 	    "\"native\":[],\"candidates\":[{\"name\":null,\"demangled\":null,\"argument\":null,\"offset\":0,\"value\":\"0x0\",\"api\":null,"
-	    "\"site\":{\"file\":\"train.py\",\"function\":\"step\",\"line\":12}}],\"cut\":false}\n");
+	    "\"verdict\":null,\"reason\":null,\"site\":{\"file\":\"train.py\",\"function\":\"step\",\"line\":12}}],\"cut\":false}\n");
 }
 
 Test(report_json, what_does_not_apply_is_null)
@@ -103,7 +114,7 @@ Test(report_json, what_does_not_apply_is_null)
 	has(text,
 	    "\"rank\":null,\"mode\":\"log\",\"kind\":\"ended\",\"evidence\":null,\"action\":\"none\",\"api\":null,\"outer_api\":null,\"outer_note\":null,"
 	    "\"kernel\":null,\"written\":null,\"range\":null,\"stream\":\"0x0\",\"graph\":null,\"graph_node\":null,\"library\":null,"
-	    "\"unverified_launches\":0,\"result\":0,\"python\":[],\"native\":[],\"candidates\":[],\"cut\":false}\n");
+	    "\"unverified_launches\":0,\"earlier_launches\":null,\"result\":0,\"python\":[],\"stores\":[],\"native\":[],\"candidates\":[],\"cut\":false}\n");
 }
 
 /* The time is checked against the C library's calendar. */

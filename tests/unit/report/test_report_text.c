@@ -203,8 +203,68 @@ Test(report_text, candidates)
 	cr_assert_not_null(strstr(text(&event), "argument 7) at train.py:12 in step\n"
 	                                        "  or   2 more\n"
 	                                        "  or   an earlier launch that was not checked\n"));
+	kernels[7].code.verdict = "near";
+	cr_assert_not_null(strstr(text(&event), "argument 7), which stores beside it, at train.py:12 in step\n"));
 	event.unverified_launches = 2;
 	cr_assert_not_null(strstr(text(&event), "  or   one of 2 earlier launches that were not checked\n"));
+}
+
+/* The fourth line: what the kernel's code says. */
+static const char *how(const struct report_event *event)
+{
+	static char line[512];
+	const char *found = strstr(text(event), "  how  ");
+
+	line[0] = '\0';
+	if (found)
+		snprintf(line, sizeof(line), "%.*s", (int)strcspn(found, "\n"), found);
+	return line;
+}
+
+Test(report_text, what_the_code_says)
+{
+	struct report_event event = sample_launch();
+	struct report_kernel kernel = sample_kernel;
+	struct store_site stores[] = {{.offset = 0x70, .base = 0, .kind = "STG", .file = "fill.cu", .line = 8},
+	                              {.offset = 31, .base = UINT32_MAX, .kind = "st.global"},
+	                              {.offset = 0x90, .base = 0, .kind = "RED"}};
+	struct kernel_paths paths = {.store_count = 3, .stores = stores};
+
+	event.kernel = &kernel;
+	cr_assert_str_eq(how(&event), "");
+	kernel.code = (struct report_code){.verdict = "stores", .paths = &paths, .slot = 0};
+	cr_assert_str_eq(how(&event), "  how  it stores through that argument: STG at 0x70 (fill.cu:8) and 1 more");
+	/* No store has only this slot: one of those that have several. */
+	kernel.code.slot = 5;
+	cr_assert_str_eq(how(&event), "  how  it stores through that argument: st.global in line 31 of its PTX");
+	kernel.code =
+		(struct report_code){.verdict = "unknown", .reason = "stores through an address loaded from memory"};
+	cr_assert_str_eq(how(&event), "  how  its code stores through an address loaded from memory");
+	kernel.code = (struct report_code){.verdict = "near"};
+	kernel.value = sample_range.start - 1;
+	cr_assert_str_eq(how(&event),
+	                 "  how  it stores through that argument; the argument points 1 byte before the range");
+	kernel.value = sample_range.end;
+	cr_assert_str_eq(how(&event), "  how  it stores through that argument; the argument points to the range's end");
+	kernel.value = sample_range.end + 40;
+	cr_assert_str_eq(how(&event),
+	                 "  how  it stores through that argument; the argument points 40 bytes behind the range");
+}
+
+Test(report_text, what_a_refusal_leaves_half_done)
+{
+	struct report_event event = sample_launch();
+
+	event.action = ACTION_DENIED;
+	event.outer_api = "cufftExecC2C";
+	event.inside_outer = true;
+	cr_assert_not_null(strstr(text(&event), "; action: denied (mode log)\n"));
+	event.earlier_launches = 1;
+	cr_assert_not_null(strstr(text(&event), "; action: denied (mode log), after 1 launch of that call\n"));
+	event.earlier_launches = 3;
+	cr_assert_not_null(strstr(text(&event), "; action: denied (mode log), after 3 launches of that call\n"));
+	event.action = ACTION_LOGGED;
+	cr_assert_not_null(strstr(text(&event), "; action: logged (mode log)\n"));
 }
 
 Test(report_text, labels_cannot_fake_lines)

@@ -10,6 +10,7 @@ from ._errors import NotActiveError, Result, error
 
 NO_BASELINE = 1
 STREAM = 2
+VERIFY_ONLY = 4
 
 
 class ProtectInfo(ctypes.Structure):
@@ -51,6 +52,10 @@ class Stats:
     inconclusive: int
     unverified: int
     suppressed: int
+    clean: int
+    near: int
+    unknown: int
+    stores: int
 
 
 class _Stats(ctypes.Structure):

@@ -186,10 +186,12 @@ def _stream(stream: Any) -> Optional[int]:
     raise TypeError(f"stream: {type(stream).__name__} is no stream: give an int, or a stream of CuPy, PyTorch or Numba")
 
 
-def _protect_pieces(found: Memory, label: bytes, owner: Optional[bytes], stream: Optional[int], opened: _Open) -> None:
+def _protect_pieces(
+    found: Memory, label: bytes, owner: Optional[bytes], stream: Optional[int], flags: int, opened: _Open
+) -> None:
     library = _library.library()
     info = _library.ProtectInfo(size=ctypes.sizeof(_library.ProtectInfo), label=label, owner=owner, stream=stream)
-    flags = 0 if stream is None else _library.STREAM
+    flags |= 0 if stream is None else _library.STREAM
     for piece in found.pieces:
         handle = ctypes.c_uint64()
         code = library.protect(piece.ptr, piece.nbytes, label, flags, ctypes.byref(info), ctypes.byref(handle))
@@ -204,7 +206,13 @@ def _protect_pieces(found: Memory, label: bytes, owner: Optional[bytes], stream:
 
 
 def protect_memory(
-    obj: Any, found: Memory, label: Optional[str], stream: Any = None, follow: bool = False, owner: Optional[str] = None
+    obj: Any,
+    found: Memory,
+    label: Optional[str],
+    stream: Any = None,
+    follow: bool = False,
+    owner: Optional[str] = None,
+    verify_only: bool = False,
 ) -> Protection:
     """As protect(), for memory that was looked up before."""
     if follow:
@@ -215,12 +223,18 @@ def protect_memory(
     name = found.description if label is None else label
     text = _text(name, "label")
     opened = _Open()
-    _protect_pieces(found, text or b"", _text(owner, "owner"), _stream(stream), opened)
+    flags = _library.VERIFY_ONLY if verify_only else 0
+    _protect_pieces(found, text or b"", _text(owner, "owner"), _stream(stream), flags, opened)
     return Protection(obj, name, found, opened, follow)
 
 
 def protect(
-    obj: Any, label: Optional[str] = None, stream: Any = None, follow: bool = False, owner: Optional[str] = None
+    obj: Any,
+    label: Optional[str] = None,
+    stream: Any = None,
+    follow: bool = False,
+    owner: Optional[str] = None,
+    verify_only: bool = False,
 ) -> Protection:
     """Makes the device memory of `obj` read-only for everyone but its owner, until the returned handle is closed.
 
@@ -230,12 +244,14 @@ def protect(
     stream  the stream whose pending work produces the bytes; by default the context is synchronised
     follow  hold the object weakly and end with it, instead of keeping it alive
     owner   glob over file names of libraries that may go on writing, e.g. "*xla_cuda_plugin*"
+    verify_only  never refuse a kernel for these bytes, compare them instead: for layouts in which their address is rightly the base of stores beyond them
+            (paged caches)
 
     Raises NotActiveError when libcuconst.so is not preloaded, TypeError for what holds no CUDA memory, ValueError for what is no range or is
     more than MAX_PIECES pieces, and CuconstError for what the library refuses. Then nothing is protected.
     """
     _library.library()
-    return protect_memory(obj, memory_of(obj), label, stream, follow, owner)
+    return protect_memory(obj, memory_of(obj), label, stream, follow, owner, verify_only)
 
 
 def check(handle: Optional[Protection] = None) -> bool:

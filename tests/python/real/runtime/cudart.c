@@ -23,6 +23,18 @@ RUNTIME int cudaMemset(void *to, int value, size_t count)
 	return set((CUdeviceptr)to, (unsigned char)value, count);
 }
 
+#ifndef CUDART_STATIC
+/* Not as NVIDIA's: a launch for each row, for a call that makes several. */
+OFFER int cudaMemset2D(void *to, size_t pitch, int value, size_t width, size_t height);
+int cudaMemset2D(void *to, size_t pitch, int value, size_t width, size_t height)
+{
+	CUresult result = CUDA_SUCCESS;
+	for (size_t row = 0; row < height && !result; row++)
+		result = fill((char *)to + row * pitch, value, (int)width / 4);
+	return (int)result;
+}
+#endif
+
 #ifdef CUDART_STATIC
 OFFER int extension_copy(void *to, const void *from, size_t count);
 int extension_copy(void *to, const void *from, size_t count)

@@ -1,0 +1,168 @@
+/*
+ * Unpacked code, of which a little is kept: kernels are asked about one by one, and a library's cubin may hold thousands of them in tens of megabytes. What is
+ * kept is a copy, so it does not vanish with the library; whoever analyses it holds a reference.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "shim/kernels/fatbin.h"
+#include "shim/kernels/image.h"
+#include "shim/kernels/zstd.h"
+
+#define KEPT 8
+#define KEPT_BYTES ((size_t)32 << 20)
+#define CODE_BYTES ((size_t)256 << 20) /* of one entry: it is memory of the program, while it is read */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct code *kept[KEPT]; /* the last used first, a reference each */
+static size_t kept_bytes;
+
+void image_code_reset(void)
+{
+	pthread_mutex_init(&lock, NULL);
+}
+
+void code_put(struct code *code)
+{
+	if (!code || atomic_fetch_sub(&code->references, 1) != 1)
+		return;
+	free(code->owned);
+	free(code);
+}
+
+/* With the lock held. The caller gives the reference back. */
+static struct code *take_out(size_t place)
+{
+	struct code *code = kept[place];
+	for (; place + 1 < KEPT; place++)
+		kept[place] = kept[place + 1];
+	kept[KEPT - 1] = NULL;
+	kept_bytes -= code->length;
+	return code;
+}
+
+/* With the lock held. */
+static void put_first(struct code *code)
+{
+	for (size_t i = KEPT - 1; i > 0; i--)
+		kept[i] = kept[i - 1];
+	kept[0] = code;
+	kept_bytes += code->length;
+}
+
+static struct code *find(const struct image *image, size_t offset)
+{
+	struct code *code = NULL;
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < KEPT && kept[i] && !code; i++) {
+		if (kept[i]->image != image || kept[i]->offset != offset)
+			continue;
+		code = take_out(i);
+		put_first(code);
+		atomic_fetch_add(&code->references, 1);
+	}
+	pthread_mutex_unlock(&lock);
+	return code;
+}
+
+/* Another thread may have done the same: then it is there twice, and the older one goes first. */
+static void keep(struct code *code)
+{
+	struct code *out[KEPT + 1];
+	size_t count = 0;
+	if (code->length > KEPT_BYTES / 2)
+		return;
+	pthread_mutex_lock(&lock);
+	for (size_t last = KEPT; last-- > 0;)
+		if (kept[last] && (last == KEPT - 1 || kept_bytes + code->length > KEPT_BYTES))
+			out[count++] = take_out(last);
+	put_first(code);
+	atomic_fetch_add(&code->references, 1);
+	pthread_mutex_unlock(&lock);
+	while (count)
+		code_put(out[--count]);
+}
+
+void image_code_forget(const struct image *image)
+{
+	struct code *out[KEPT];
+	size_t count = 0;
+	pthread_mutex_lock(&lock);
+	for (size_t i = KEPT; i-- > 0;)
+		if (kept[i] && kept[i]->image == image)
+			out[count++] = take_out(i);
+	pthread_mutex_unlock(&lock);
+	while (count)
+		code_put(out[--count]);
+}
+
+/* A copy of a part of the image, with a zero behind it. */
+static int copy_part(const struct image *image, size_t offset, size_t bytes, uint8_t **ret_part)
+{
+	uint8_t *part = malloc(bytes + 1);
+	if (!part)
+		return -ENOMEM;
+	int err = image_read(image, offset, part, bytes);
+	if (err) {
+		free(part);
+		return err;
+	}
+	part[bytes] = 0;
+	*ret_part = part;
+	return 0;
+}
+
+static int unpack(const struct image *image, size_t offset, const struct fatbin_entry *entry, uint8_t **ret_code)
+{
+	struct fatbin_entry whole = *entry;
+	uint8_t *packed;
+	int err = copy_part(image, offset, entry->payload_bytes, &packed);
+	if (err)
+		return err;
+	whole.payload = packed;
+	err = fatbin_unpack(&whole, entry->packing == FATBIN_ZSTD ? zstd_decoder() : NULL, ret_code);
+	free(packed);
+	return err;
+}
+
+static struct code *new_code(const struct image *image, size_t offset, size_t length)
+{
+	struct code *code = calloc(1, sizeof *code);
+	if (code) {
+		code->references = 1;
+		code->image = image;
+		code->offset = offset;
+		code->length = length;
+	}
+	return code;
+}
+
+int image_code(const struct image *image, size_t offset, const struct fatbin_entry *entry, struct code **ret_code)
+{
+	bool plain = entry->packing == FATBIN_PLAIN;
+	if (entry->bytes > CODE_BYTES || entry->payload_bytes > CODE_BYTES)
+		return -E2BIG;
+	struct code *code = plain && image->copied ? NULL : find(image, offset);
+	int err = 0;
+	if (!code) {
+		code = new_code(image, offset, entry->bytes);
+		if (!code)
+			return -ENOMEM;
+		if (plain && image->copied) {
+			code->bytes = image->bytes + offset;
+			*ret_code = code;
+			return 0;
+		}
+		err = plain ? copy_part(image, offset, entry->bytes, &code->owned)
+		            : unpack(image, offset, entry, &code->owned);
+		if (err) {
+			code_put(code);
+			return err;
+		}
+		code->bytes = code->owned;
+		keep(code);
+	}
+	*ret_code = code;
+	return 0;
+}

@@ -1,0 +1,41 @@
+/*
+ * The kernel verdict of one parameter slot: what a launch with an address there can do to the memory around it. Pure: asks nobody.
+ */
+#ifndef CUCONST_KERNELS_SLOT_VERDICT_H
+#define CUCONST_KERNELS_SLOT_VERDICT_H
+
+#include <stdint.h>
+
+#include "shim/kernels/function.h"
+#include "shim/kernels/paths.h"
+
+/* Ordered: more is worse. */
+enum kernel_verdict {
+	KERNEL_CLEAN, /* no store goes through the slot */
+	KERNEL_NEAR,  /* one may, and the slot points beside a protected range, into its allocation */
+	KERNEL_UNKNOWN, /* the kernel stores through addresses that did not come from its parameters, or could not be read */
+	KERNEL_STORES, /* a store goes through the slot */
+};
+
+/*
+ * The verdict of the aligned slot at `offset` of an argument (-1: of the whole block), whose value points into a protected range. `paths` NULL: unknown.
+ * *ret_may is what the kernel can do with it; of a slot that lies across two of the parameter block (a packed struct) both together, and then it is
+ * never an only base.
+ */
+enum kernel_verdict slot_verdict(const struct function_info *info, const struct kernel_paths *paths, int argument,
+                                 uint32_t offset, struct slot_paths *ret_may);
+
+/* Its place in kernel_paths.slots; SLOT_NOWHERE: none, or two. */
+#define SLOT_NOWHERE UINT32_MAX
+uint32_t slot_index(const struct function_info *info, int argument, uint32_t offset);
+
+/* May the value be replaced by another address of the same memory? Only where it is used as an address and not compared with another. */
+static inline bool slot_may_swap(const struct slot_paths *may)
+{
+	return may->use != SLOT_NONE && !may->compared;
+}
+
+/* Static text: "clean", "near", "unknown", "stores". */
+const char *kernel_verdict_name(enum kernel_verdict verdict);
+
+#endif

@@ -1,0 +1,236 @@
+/* Kernels: refused by what their code says, or checked by what their launch did. */
+#include <stdlib.h>
+
+#include "shim/cuconst.h"
+#include "shim/kernels/function.h"
+#include "shim/verdict/judge_internal.h"
+#include "shim/verdict/neighbours.h"
+#include "shim/verdict/options.h"
+#include "shim/verdict/protect.h"
+
+static bool is_hit(const struct judgement *judgement, const struct range *range)
+{
+	for (size_t i = 0; i < judgement->hit_count; i++)
+		if (judgement->hits[i].range == range)
+			return true;
+	return false;
+}
+
+/* Does it point beside its range? */
+static bool beside(const struct call_slot *slot)
+{
+	return slot->value < slot->range->start || slot->value >= slot->range->end;
+}
+
+/* What the kernel's code says about the slot, for records. */
+static struct report_code slot_code(const struct call_slot *slot)
+{
+	bool unknown = slot->verdict == KERNEL_UNKNOWN;
+	return (struct report_code){.verdict = kernel_verdict_name(beside(slot) ? KERNEL_NEAR : slot->verdict),
+	                            .reason = !unknown      ? NULL
+	                                      : slot->paths ? paths_reason_text(slot->paths->reason)
+	                                                    : "was not read",
+	                            .paths = slot->paths,
+	                            .slot = slot_index(slot->function, slot->argument, slot->offset)};
+}
+
+static struct report_kernel slot_kernel(const struct call *call, const struct call_slot *slot)
+{
+	return (struct report_kernel){.name = slot->function->name,
+	                              .argument = slot->argument,
+	                              .offset = slot->offset,
+	                              .value = slot->value,
+	                              .api = call->entry->name,
+	                              .code = slot_code(slot),
+	                              .site = call->judgement->site};
+}
+
+bool judge_refusable(const struct call_slot *slot)
+{
+	return slot->verdict == KERNEL_STORES && slot->may.only_base && !(slot->range->flags & CUCONST_VERIFY_ONLY);
+}
+
+/* The first refusable slot of each range speaks for it. */
+static bool speaks(const struct call *call, size_t nth)
+{
+	for (size_t i = 0; i < nth; i++)
+		if (call->slots[i].range == call->slots[nth].range && judge_refusable(&call->slots[i]))
+			return false;
+	return judge_refusable(&call->slots[nth]);
+}
+
+CUresult judge_refuse_kernels(const struct call *call)
+{
+	const struct judgement *judgement = call->judgement;
+	bool refuse = false;
+	if (options_get()->mode != MODE_DENY)
+		return CUDA_SUCCESS;
+	for (size_t i = 0; i < call->slot_count; i++) {
+		const struct call_slot *slot = &call->slots[i];
+		if (!speaks(call, i) || judge_owned(slot->range, &judgement->site))
+			continue;
+		struct report_kernel kernel = slot_kernel(call, slot);
+		struct report_event event = {.kind = REPORT_VIOLATION,
+		                             .evidence = EVIDENCE_WRITTEN,
+		                             .api = call->entry->name,
+		                             .outer_api = judgement->outer.api,
+		                             .outer_note = judgement->outer.note,
+		                             .inside_outer = judgement->outer.api != NULL,
+		                             .earlier_launches = judgement->outer.launches,
+		                             .kernel = &kernel,
+		                             .stream = address_of(call->stream),
+		                             .graph = call->graph,
+		                             .graph_node = call->graph ? "kernel" : NULL,
+		                             .site = &judgement->site};
+		atomic_fetch_add_explicit(&slot->range->checks, 1, memory_order_relaxed);
+		refuse |= judge_emit(&event, slot->range, ACTION_DENIED, CUDA_ERROR_NOT_PERMITTED);
+	}
+	return refuse ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
+}
+
+/* Does another slot say more of the same range? One that points into it does than one beside it, and of equals the first. */
+static bool outdone(const struct call *call, size_t nth)
+{
+	const struct call_slot *slot = &call->slots[nth];
+	bool outside = beside(slot);
+	for (size_t i = 0; i < call->slot_count; i++) {
+		const struct call_slot *other = &call->slots[i];
+		if (other->range == slot->range && (beside(other) == outside ? i < nth : outside))
+			return true;
+	}
+	return false;
+}
+
+/* Graph nodes that hold an address in this range, or without any beside it. The array is the caller's to free; NULL: none, or no memory. */
+static struct report_kernel *node_candidates(const struct call *call, const struct range *range, size_t *ret_count)
+{
+	struct report_kernel *kernels = malloc(call->slot_count * sizeof *kernels);
+	bool inside = false;
+	*ret_count = 0;
+	for (size_t i = 0; i < call->slot_count; i++)
+		inside |= call->slots[i].range == range && !beside(&call->slots[i]);
+	for (size_t i = 0; kernels && i < call->slot_count; i++)
+		if (call->slots[i].range == range && !(inside && beside(&call->slots[i])))
+			kernels[(*ret_count)++] = slot_kernel(call, &call->slots[i]);
+	return kernels;
+}
+
+/* What all ranges of the call share; verify_target has the rest. */
+static struct verify_writer call_writer(const struct call *call)
+{
+	const struct judgement *judgement = call->judgement;
+	return (struct verify_writer){.api = call->entry->name,
+	                              .outer_api = judgement->outer.api,
+	                              .outer_note = judgement->outer.note,
+	                              .kernel = {.api = call->entry->name, .site = judgement->site},
+	                              .stream = address_of(call->stream),
+	                              .graph = call->graph,
+	                              .site = judgement->site};
+}
+
+const struct report_kernel *judge_neighbours(const struct range *range, uint64_t since, size_t *ret_count)
+{
+	struct report_kernel *kernels = malloc(NEIGHBOURS_WRITERS * sizeof *kernels);
+	*ret_count = kernels ? neighbours_writers(range, since, kernels, NEIGHBOURS_WRITERS) : 0;
+	if (!*ret_count) {
+		free(kernels);
+		kernels = NULL;
+	}
+	return kernels;
+}
+
+static void free_candidates(struct verify_target *targets, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		free((void *)(uintptr_t)targets[i].candidates);
+}
+
+/*
+ * Launches since these ranges were last looked at had no slot in them, yet one may have written there (a neighbour's overrun, a pointer in device
+ * memory). Looked at before the launch, such a change is not blamed on the kernel that comes now.
+ */
+void judge_verify_before(const struct call *call)
+{
+	struct judgement *judgement = call->judgement;
+	size_t count = 0;
+	for (size_t i = 0; i < judgement->check_count; i++) {
+		struct range *range = call->slots[judgement->checks[i].slot].range;
+		uint64_t looked = atomic_load_explicit(&range->mark, memory_order_relaxed);
+		if (looked + 1 >= call->serial || judgement->checks[i].owned)
+			continue;
+		struct verify_target *target = &judgement->targets[count++];
+		*target = (struct verify_target){
+			.range = range, .launches_before = call->serial - 1 - looked, .device = range_device(range)};
+		target->candidates = judge_neighbours(range, looked, &target->candidate_count);
+	}
+	if (!count)
+		return;
+	struct verify_writer writer = call_writer(call);
+	writer.api = "cuconst_before_launch";
+	writer.outer_api = writer.outer_note = NULL;
+	writer.graph = 0;
+	verify_after_each(&writer, judgement->targets, count, call->stream);
+	free_candidates(judgement->targets, count);
+}
+
+static struct verify_target slot_target(const struct call *call, const struct call_slot *slot)
+{
+	struct verify_target target = {.range = slot->range, .device = range_device(slot->range)};
+	if (call->graph) {
+		target.candidates = node_candidates(call, slot->range, &target.candidate_count);
+	} else {
+		target.kernel = slot->function->name;
+		target.argument = slot->argument;
+		target.offset = slot->offset;
+		target.value = slot->value;
+		target.code = slot_code(slot);
+	}
+	return target;
+}
+
+bool judge_verify_slots(const struct call *call)
+{
+	struct judgement *judgement = call->judgement;
+	struct moved moved = {.count = 0};
+	size_t count = 0;
+	for (size_t i = 0; i < judgement->check_count; i++) {
+		const struct call_slot *slot = &call->slots[judgement->checks[i].slot];
+		atomic_fetch_add_explicit(&slot->range->checks, 1, memory_order_relaxed);
+		atomic_store_explicit(&slot->range->mark, call->serial, memory_order_relaxed);
+		if (judgement->checks[i].owned)
+			moved_add(&moved, slot->range, call->stream);
+		else
+			judgement->targets[count++] = slot_target(call, slot);
+	}
+	moved_flush(&moved, call->stream);
+	if (count) {
+		struct verify_writer writer = call_writer(call);
+		verify_after_each(&writer, judgement->targets, count, call->stream);
+		free_candidates(judgement->targets, count);
+	}
+	return judgement->check_count > 0;
+}
+
+bool judge_find_checks(const struct call *call)
+{
+	struct judgement *judgement = call->judgement;
+	if (!call->slot_count)
+		return true;
+	judgement->checks = malloc(call->slot_count * (sizeof *judgement->targets + sizeof *judgement->checks));
+	if (!judgement->checks)
+		return false;
+	judgement->targets = (struct verify_target *)(judgement->checks + call->slot_count);
+	size_t count = 0;
+	for (size_t i = 0; i < call->slot_count; i++) {
+		const struct call_slot *slot = &call->slots[i];
+		bool seen = is_hit(judgement, slot->range) || outdone(call, i);
+		if (!seen)
+			judgement->checks[count++] =
+				(struct check){.slot = i, .owned = judge_owned(slot->range, &judgement->site)};
+		/* Of a kernel beside ranges only some launches come here; later ones are named by the place of this. */
+		if (!seen && beside(slot) && (i == 0 || slot->value != slot[-1].value))
+			neighbours_keep_site(slot, &judgement->site);
+	}
+	judgement->check_count = count;
+	return true;
+}

@@ -1,0 +1,293 @@
+#include "shim/verdict/neighbours.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "shim/effects/call.h"
+#include "shim/kernels/function.h"
+
+#define WRITERS 64 /* kernels by parameter that are told apart in one allocation; beyond, the oldest makes room */
+#define PROBES 8
+#define OVERLAPPING                                                                                                    \
+	8 /* neighbourhoods that hold one address: one, and for an instant those that it takes the place of */
+#define FIRST_REACH ((uint64_t)1 << 16)
+
+/* One kernel that stores through one slot. The key says both; a writer that takes another's place begins anew. */
+struct writer {
+	_Atomic uint64_t key; /* 0: free */
+	_Atomic uint64_t count, last, value;
+	_Atomic(const char *) api;
+	struct site site; /* under the lock */
+	uint64_t site_key;
+};
+
+/* Attachment of one entry of `all`. */
+struct neighbourhood {
+	unsigned protections; /* under the lock */
+	struct writer writers[WRITERS];
+};
+
+static struct registry *_Atomic all;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* only the registry is asked under it */
+
+int neighbours_start(void)
+{
+	const struct registry_hooks hooks = {.release = free};
+	struct registry *made;
+	if (neighbours_all())
+		return 0;
+	int error = registry_create(&hooks, &made);
+	if (!error)
+		atomic_store_explicit(&all, made, memory_order_release);
+	return error;
+}
+
+struct registry *neighbours_all(void)
+{
+	return atomic_load_explicit(&all, memory_order_acquire);
+}
+
+static void put_each(struct range **ranges, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		range_put(ranges[i]);
+}
+
+/* Up to OVERLAPPING references. */
+static size_t holding(uint64_t address, struct range **ret_found)
+{
+	size_t count = registry_stab(neighbours_all(), address, ret_found, OVERLAPPING);
+	return count < OVERLAPPING ? count : OVERLAPPING;
+}
+
+/* Function (48 bits, of a multiple of 16), argument from -1 on, 8-byte slot in it; what is too large for its field is cut to the greatest. */
+static uint64_t key_of(const struct call_slot *slot)
+{
+	uint64_t argument = (uint64_t)slot->argument + 1, place = slot->offset / 8;
+	return (uint64_t)slot->function >> 4 << 21 | (argument < 4095 ? argument : 4095) << 9 |
+	       (place < 511 ? place : 511);
+}
+
+static struct report_kernel kernel_of(uint64_t key)
+{
+	const struct function_info *function = (const struct function_info *)(uintptr_t)(key >> 21 << 4);
+	return (struct report_kernel){.name = function->name,
+	                              .argument = (int)(key >> 9 & 4095) - 1,
+	                              .offset = (uint32_t)(key & 511) * 8,
+	                              .code.verdict = "near"};
+}
+
+/* The slot's writer. Another thread may take its place at the same time: then one launch less is told. */
+static struct writer *writer_at(struct neighbourhood *neighbourhood, uint64_t key)
+{
+	struct writer *oldest = NULL;
+	size_t at = key * 0x9e3779b97f4a7c15u >> 32;
+	for (size_t i = 0; i < PROBES; i++) {
+		struct writer *writer = &neighbourhood->writers[(at + i) % WRITERS];
+		uint64_t there = 0;
+		if (atomic_load_explicit(&writer->key, memory_order_relaxed) == key ||
+		    atomic_compare_exchange_strong(&writer->key, &there, key))
+			return writer;
+		if (there == key)
+			return writer;
+		if (!oldest || atomic_load_explicit(&writer->last, memory_order_relaxed) <
+		                       atomic_load_explicit(&oldest->last, memory_order_relaxed))
+			oldest = writer;
+	}
+	atomic_store_explicit(&oldest->count, 0, memory_order_relaxed);
+	atomic_store(&oldest->key, key);
+	return oldest;
+}
+
+/* Locked. Takes over what another neighbourhood knows. */
+static void absorb(struct neighbourhood *into, struct neighbourhood *from)
+{
+	into->protections += from->protections;
+	for (size_t i = 0; i < WRITERS; i++) {
+		struct writer *old = &from->writers[i];
+		uint64_t key = atomic_load(&old->key);
+		if (!key)
+			continue;
+		struct writer *writer = writer_at(into, key);
+		atomic_store(&writer->count, atomic_load(&old->count));
+		atomic_store(&writer->last, atomic_load(&old->last));
+		atomic_store(&writer->value, atomic_load(&old->value));
+		atomic_store(&writer->api, atomic_load(&old->api));
+		writer->site = old->site;
+		writer->site_key = old->site_key;
+	}
+}
+
+/*
+ * Locked. One neighbourhood in place of all that overlap it, which are references. It is there before they go: an address in any of them is always in
+ * one.
+ */
+static bool replace(uint64_t start, uint64_t end, struct range **old, size_t count)
+{
+	struct neighbourhood *made = calloc(1, sizeof *made);
+	if (!made)
+		return false;
+	made->protections = 1;
+	for (size_t i = 0; i < count; i++) {
+		start = old[i]->start < start ? old[i]->start : start;
+		end = old[i]->end > end ? old[i]->end : end;
+		absorb(made, old[i]->attachment);
+	}
+	const struct registry_spec spec = {.start = start, .end = end, .attachment = made};
+	if (registry_insert(neighbours_all(), &spec, NULL, NULL)) {
+		free(made);
+		return false;
+	}
+	for (size_t i = 0; i < count; i++)
+		registry_remove(neighbours_all(), old[i]->handle, NULL);
+	return true;
+}
+
+bool neighbours_join(uint64_t start, uint64_t end)
+{
+	struct range **found = NULL;
+	bool joined = false;
+	pthread_mutex_lock(&lock);
+	/* Nobody else adds any. */
+	size_t count = registry_overlaps(neighbours_all(), start, end, NULL, 0);
+	if (count)
+		found = malloc(count * sizeof(struct range *));
+	if (!count || found) {
+		count = registry_overlaps(neighbours_all(), start, end, found, count);
+		joined = count == 1 && found[0]->start <= start && found[0]->end >= end;
+		if (joined)
+			((struct neighbourhood *)found[0]->attachment)->protections++;
+		else
+			joined = replace(start, end, found, count);
+		put_each(found, count);
+	}
+	pthread_mutex_unlock(&lock);
+	free(found);
+	return joined;
+}
+
+void neighbours_leave(uint64_t address)
+{
+	struct range *found[OVERLAPPING];
+	pthread_mutex_lock(&lock);
+	size_t count = holding(address, found);
+	for (size_t i = 0; i < count; i++)
+		if (!--((struct neighbourhood *)found[i]->attachment)->protections)
+			registry_remove(neighbours_all(), found[i]->handle, NULL);
+	put_each(found, count);
+	pthread_mutex_unlock(&lock);
+}
+
+static bool note_in(struct neighbourhood *neighbourhood, const struct call_slot *slot, uint64_t serial, const char *api)
+{
+	struct writer *writer = writer_at(neighbourhood, key_of(slot));
+	uint64_t count = atomic_fetch_add_explicit(&writer->count, 1, memory_order_relaxed) + 1;
+	atomic_store_explicit(&writer->value, slot->value, memory_order_relaxed);
+	atomic_store_explicit(&writer->api, api, memory_order_relaxed);
+	atomic_store_explicit(&writer->last, serial, memory_order_release);
+	return !(count & (count - 1));
+}
+
+bool neighbours_note(const struct call_slot *slot, uint64_t serial, const char *api)
+{
+	struct range *found[OVERLAPPING];
+	bool due = false;
+	size_t count = holding(slot->value, found);
+	for (size_t i = 0; i < count; i++)
+		due |= note_in(found[i]->attachment, slot, serial, api);
+	put_each(found, count);
+	return due;
+}
+
+/* The last `max` ranges of [low, high), or some of them when there are many more. References. */
+static size_t last_of(struct registry *ranges, uint64_t low, uint64_t high, struct range **ret, size_t max)
+{
+	size_t count = registry_overlaps(ranges, low, high, ret, max);
+	while (count > max) {
+		put_each(ret, max);
+		low += (high - low + 1) / 2;
+		count = low < high ? registry_overlaps(ranges, low, high, ret, max) : 0;
+	}
+	return count;
+}
+
+size_t neighbours_beside(struct registry *ranges, uint64_t address, struct range **ret_ranges)
+{
+	struct range *found[OVERLAPPING];
+	size_t holders = holding(address, found), count = 0;
+	uint64_t low = address, high = address;
+	for (size_t i = 0; i < holders; i++) {
+		low = found[i]->start < low ? found[i]->start : low;
+		high = found[i]->end > high ? found[i]->end : high;
+	}
+	put_each(found, holders);
+	/* A look at the surroundings first: an allocation may hold a million ranges, and each is counted on the way. */
+	for (uint64_t reach = FIRST_REACH; !count; reach <<= 4) {
+		uint64_t from = address - low > reach ? address - reach : low;
+		uint64_t to = high - address > reach ? address + reach : high;
+		count = last_of(ranges, from, address, ret_ranges, NEIGHBOURS_BESIDE / 2);
+		size_t room = NEIGHBOURS_BESIDE - count;
+		size_t behind = registry_overlaps(ranges, address, to, ret_ranges + count, room);
+		count += behind < room ? behind : room;
+		if ((from == low && to == high) || reach >> 60)
+			break;
+	}
+	return count;
+}
+
+void neighbours_keep_site(const struct call_slot *slot, const struct site *site)
+{
+	struct range *found[OVERLAPPING];
+	uint64_t key = key_of(slot);
+	size_t count = holding(slot->value, found);
+	for (size_t i = 0; i < count; i++) {
+		struct writer *writer = writer_at(found[i]->attachment, key);
+		pthread_mutex_lock(&lock);
+		writer->site = *site;
+		writer->site_key = key;
+		pthread_mutex_unlock(&lock);
+	}
+	put_each(found, count);
+}
+
+/* Keeps the list by falling number. */
+static size_t insert(struct report_kernel *kernels, uint64_t *numbers, size_t count, size_t max,
+                     const struct report_kernel *kernel, uint64_t number)
+{
+	size_t at = count < max ? count : max - 1;
+	if (count == max && numbers[at] >= number)
+		return count;
+	for (; at > 0 && numbers[at - 1] < number; at--) {
+		kernels[at] = kernels[at - 1];
+		numbers[at] = numbers[at - 1];
+	}
+	kernels[at] = *kernel;
+	numbers[at] = number;
+	return count < max ? count + 1 : max;
+}
+
+size_t neighbours_writers(const struct range *range, uint64_t since, struct report_kernel *ret_kernels, size_t max)
+{
+	struct range *found[OVERLAPPING];
+	uint64_t numbers[NEIGHBOURS_WRITERS];
+	size_t holders = holding(range->start, found), count = 0;
+	max = max < NEIGHBOURS_WRITERS ? max : NEIGHBOURS_WRITERS;
+	for (size_t i = 0; i < holders; i++)
+		for (size_t k = 0; k < WRITERS; k++) {
+			struct writer *writer = &((struct neighbourhood *)found[i]->attachment)->writers[k];
+			uint64_t last = atomic_load_explicit(&writer->last, memory_order_acquire);
+			uint64_t key = atomic_load(&writer->key);
+			if (!key || last <= since)
+				continue;
+			struct report_kernel kernel = kernel_of(key);
+			kernel.value = atomic_load_explicit(&writer->value, memory_order_relaxed);
+			kernel.api = atomic_load_explicit(&writer->api, memory_order_relaxed);
+			pthread_mutex_lock(&lock);
+			if (writer->site_key == key)
+				kernel.site = writer->site;
+			pthread_mutex_unlock(&lock);
+			count = insert(ret_kernels, numbers, count, max, &kernel, last);
+		}
+	put_each(found, holders);
+	return count;
+}

@@ -1,0 +1,31 @@
+/*
+ * A store that goes through one of two parameters: none of them is its only base, so deny cannot know and compares bytes.
+ *
+ * expect log exit 0 "cuconst: violation: kernel either (cuLaunchKernel, argument 0) wrote 4 bytes of read-only 'p'"
+ * expect deny exit 0 "cuconst: violation: kernel either (cuLaunchKernel, argument 0) wrote 4 bytes of read-only 'p'"
+ * expect strict exit 86 "cuconst: stopped: kernel either (cuLaunchKernel, argument 0) wrote 4 bytes of read-only 'p'"
+ */
+#include "misuse.h"
+
+int main(void)
+{
+	static const char text[] = ".version 7.0\n.target sm_60\n.address_size 64\n"
+				   ".visible .entry either(.param .u64 a, .param .u64 b, .param .u32 which)\n{\n"
+				   "\t.reg .b64 %rd<4>;\n\t.reg .b32 %r<2>;\n\t.reg .pred %p<2>;\n"
+				   "\tld.param.u64 %rd1, [a];\n\tld.param.u64 %rd2, [b];\n\tld.param.u32 %r1, [which];\n"
+				   "\tsetp.eq.u32 %p1, %r1, 0;\n\tselp.b64 %rd3, %rd1, %rd2, %p1;\n"
+				   "\tst.global.u32 [%rd3], 9;\n\tret;\n}\n";
+	CUmodule loaded;
+	CUfunction function;
+	start();
+	CHECK(cuModuleLoadData(&loaded, text));
+	CHECK(cuModuleGetFunction(&function, loaded, "either"));
+	protect(p, SIZE, "p");
+	for (int which = 1; which >= 0; which--) {
+		void *params[] = {&p, &q, &which};
+		CHECK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+		CHECK(cuStreamSynchronize(stream));
+		EXPECT(byte_at(p) == (which ? 1 : 9) && byte_at(q) == 9);
+	}
+	return 0;
+}

@@ -1,0 +1,15 @@
+/* A library that holds an image as libraries hold their fatbins, and once more where it could be changed. HOLDS is its file. */
+__asm__(".pushsection .nv_fatbin,\"a\"\n"
+        ".balign 8\n"
+        ".globl held\n"
+        ".type held,@object\n"
+        "held: .incbin \"" HOLDS "\"\n"
+        ".size held, . - held\n"
+        ".popsection\n"
+        ".pushsection .data\n"
+        ".balign 8\n"
+        ".globl held_writable\n"
+        ".type held_writable,@object\n"
+        "held_writable: .incbin \"" HOLDS "\"\n"
+        ".size held_writable, . - held_writable\n"
+        ".popsection\n");
