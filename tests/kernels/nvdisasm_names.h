@@ -2,6 +2,7 @@
 static const struct {
 	const char *row, *name;
 } other_names[] = {
-	{"046", "VIADDMNMX"}, {"11b", "ENDCOLLECTIVE"}, {"RED", "REDG"},        {"ERRBAR", "CGAERRBAR"},
-	{"1c6", "FENCE"},     {"11c", "B2R"},           {"CSMTEST", "ACQBULK"}, {"PMTRIG", "PREEXIT"},
+	{"046", "VIADDMNMX"},    {"11b", "ENDCOLLECTIVE"}, {"RED", "REDG"},
+	{"ERRBAR", "CGAERRBAR"}, {"1c6", "FENCE"},         {"11c", "B2R"},
+	{"CSMTEST", "ACQBULK"},  {"PMTRIG", "PREEXIT"},    {"UF*", "UI2FP"},
 };

@@ -1,6 +1,6 @@
 /*
  * The decoder against NVIDIA's disassembler, where that is installed: nvdisasm_oracle [--sm=80,90] [--limit=INSTRUCTIONS] NVDISASM FILE...
- * Each cubin in the fatbins of each file is disassembled, up to so many instructions for each file and machine; of each instruction are compared: the name, the guard, the
+ * Each cubin, alone or in the fatbins of each file, is disassembled, up to so many instructions for each file and machine; of each instruction are compared: the name, the guard, the
  * register of the result, and that every register in the text is one that the decoder has as an operand. Ends with 1 where they differ, with 77 where
  * there is no disassembler. Nothing of its answers goes into the tables: only what it is for which names to differ (below) was learnt from it.
  */
@@ -303,6 +303,14 @@ static void each_entry(const char *nvdisasm, const struct fatbin_entry *entry)
 	free(image);
 }
 
+static void each_cubin(const char *nvdisasm, const uint8_t *image, size_t bytes)
+{
+	struct elf elf;
+	for (size_t place = 0; place < wanted_count && !elf_open(image, bytes, &elf); place++)
+		if (wanted[place] == elf.sm)
+			disassemble(nvdisasm, image, bytes, place);
+}
+
 static void each_file(const char *nvdisasm, const char *path)
 {
 	struct stat stat;
@@ -316,6 +324,8 @@ static void each_file(const char *nvdisasm, const char *path)
 	close(fd);
 	memset(done, 0, sizeof done);
 	unsigned long before = counts.instructions;
+	if (file != MAP_FAILED)
+		each_cubin(nvdisasm, file, bytes);
 	for (size_t at = 0; file != MAP_FAILED && (at = fatbin_find(file, bytes, at)) < bytes; at += container) {
 		struct fatbin fatbin;
 		struct fatbin_entry entry;
