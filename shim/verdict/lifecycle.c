@@ -13,6 +13,7 @@
 #include "shim/effects/capture.h"
 #include "shim/effects/graphs.h"
 #include "shim/hook_state.h"
+#include "shim/kernels/cache.h"
 #include "shim/kernels/images.h"
 #include "shim/report/report.h"
 #include "shim/twins/serve.h"
@@ -219,6 +220,8 @@ void lifecycle_start(void)
 	}
 	site_set_resolver(door_find_symbol);
 	images_start(door_object_at, door_dlsym);
+	if (options_get()->store_paths && (!options_get()->cache || strcmp(options_get()->cache, "0")))
+		cache_use(options_get()->cache);
 	prepare_verify();
 	if (protect_start() || pthread_atfork(fork_prepare, fork_parent, fork_child)) {
 		lifecycle_disable("out of memory at the start");

@@ -42,6 +42,7 @@ static const struct option table[] = {
 	{"exit_wait", TYPE_NUMBER, offsetof(struct options, exit_wait_ms), 0, 86400000},
 	ROW(verify, TYPE_BOOL, 0, 0),
 	ROW(store_paths, TYPE_BOOL, 0, 0),
+	ROW(cache, TYPE_TEXT, 0, 0),
 	ROW(names, TYPE_BOOL, 0, 0),
 	ROW(color, TYPE_BOOL, 0, 0),
 	ROW(help, TYPE_BOOL, 0, 0),
@@ -64,6 +65,7 @@ static const char help_text[] =
 	"  exit_wait=2000     milliseconds to wait at exit for checks in flight\n"
 	"  verify=1           0: judge calls by their contract only, compare no memory\n"
 	"  store_paths=1      0: read no kernel's code; each may write through every pointer it is given, and none is refused\n"
+	"  cache=             absolute folder for what was worked out about kernels; 0: none; default: $XDG_CACHE_HOME/cuconst or ~/.cache/cuconst\n"
 	"  names=1            0: no hooks on runtime and library calls, records name the driver call only\n"
 	"  color=             0 or 1; default: 1 when stderr is a terminal and NO_COLOR is not set\n"
 	"  help=0             1: print this\n";

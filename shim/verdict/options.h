@@ -30,6 +30,7 @@ struct options {
 	uint64_t wait_ms;      /* wait=MS: after a verified launch wait up to MS for the result; 0 (default): never */
 	uint64_t exit_wait_ms; /* exit_wait=MS: at exit, wait for checks in flight; default 2000 */
 	bool verify;           /* verify=0: judge calls only */
+	const char *cache;     /* cache=0|DIR: where results of store_paths are kept; NULL: the user's cache folder */
 	bool store_paths; /* store_paths=0: kernels' code is not read, every kernel may write through every pointer */
 	bool names;       /* names=0: no runtime and library hooks */
 	bool color;       /* color=0|1; default: stderr is a terminal and NO_COLOR is not set */

@@ -72,7 +72,8 @@ static void free_nothing(void *data, uint64_t address)
 /* Twice, with other numbers, so that other branches are taken. */
 static void run(struct region *region, const struct generated *kernel, uint64_t seed, struct totals *totals)
 {
-	struct ptx_memory memory = {check, no_globals, free_nothing, wrote, region};
+	struct ptx_memory memory = {
+		.check = check, .alloc = no_globals, .free = free_nothing, .wrote = wrote, .data = region};
 	struct ptx_module *module;
 	struct ptx_function *function;
 	struct ptx_fault fault = {.status = PTX_OK};

@@ -18,6 +18,7 @@ enum ptx_status {
 	PTX_OK = 0,
 	PTX_INVALID, /* malformed text: CUDA_ERROR_INVALID_PTX */
 	PTX_UNSUPPORTED, /* an instruction or directive this interpreter does not know: CUDA_ERROR_NOT_SUPPORTED; names it and its line */
+	PTX_UNSUPPORTED_VERSION, /* of the language: CUDA_ERROR_UNSUPPORTED_PTX_VERSION */
 	PTX_OUT_OF_MEMORY,
 	PTX_FAULT_ADDRESS, /* access outside live memory, or a store through a read-only mapping: CUDA_ERROR_ILLEGAL_ADDRESS */
 	PTX_FAULT_ALIGN,   /* CUDA_ERROR_MISALIGNED_ADDRESS */
@@ -26,6 +27,23 @@ enum ptx_status {
 	PTX_FAULT_LIMIT,   /* instruction limit: CUDA_ERROR_LAUNCH_TIMEOUT */
 	PTX_FAULT_ASSERT,  /* a failed assert() of the kernel: CUDA_ERROR_ASSERT */
 	PTX_BAD_LAUNCH,    /* shape beyond limits: CUDA_ERROR_INVALID_VALUE */
+};
+
+enum ptx_wrap { PTX_WRAP_REPEAT, PTX_WRAP_CLAMP, PTX_WRAP_MIRROR, PTX_WRAP_BORDER };
+enum ptx_channel { PTX_CHANNEL_UNSIGNED, PTX_CHANNEL_SIGNED, PTX_CHANNEL_FLOAT };
+
+/* What a handle of a texture or surface stands for. */
+struct ptx_texture {
+	bool is_surface, is_line; /* a line of plain memory: beyond it all is zero */
+	bool normalized;          /* coordinates from 0 to 1 */
+	bool as_float;            /* whole numbers of up to 16 bits as fractions of the largest */
+	uint8_t dimensions, channels, channel_bytes;
+	enum ptx_channel kind;
+	enum ptx_wrap wrap[3];
+	uint32_t size[3]; /* texels */
+	uint64_t address;
+	size_t pitch, slice; /* bytes from a row, and from a layer, to the next */
+	float border[4];
 };
 
 /* The memory a launch may touch. */
@@ -38,6 +56,13 @@ struct ptx_memory {
 	/* NULL, or told of every store that happened (the write log). */
 	void (*wrote)(void *data, uint64_t address, size_t bytes);
 	void *data;
+	/* malloc() and free() of kernels: 0 when there is nothing left, false for an address that did not come from there. NULL: nothing ever is. */
+	uint64_t (*heap_take)(void *data, size_t bytes);
+	bool (*heap_give)(void *data, uint64_t address);
+	/* cudaGraphSetConditional() of kernels: false for no such handle. NULL: there are none. */
+	bool (*conditional)(void *data, uint64_t handle, uint32_t value);
+	/* A texture or surface by its handle; false for no such handle. NULL: there are none. */
+	bool (*texture)(void *data, uint64_t handle, struct ptx_texture *ret_texture);
 };
 
 struct ptx_fault {
@@ -49,6 +74,7 @@ struct ptx_fault {
 
 struct ptx_launch {
 	uint32_t grid[3], block[3];
+	uint32_t cluster[3];   /* blocks, which run together; 0: as the kernel says */
 	uint32_t shared_bytes; /* dynamic shared memory */
 	const void *params;    /* one block, laid out as ptx_function_param says */
 	size_t params_bytes;
@@ -72,6 +98,8 @@ size_t ptx_function_params_bytes(const struct ptx_function *function);
 size_t ptx_function_static_shared(const struct ptx_function *function);
 /* The largest block that .maxntid and .reqntid allow; 1024 where they say nothing. */
 unsigned ptx_function_max_threads(const struct ptx_function *function);
+/* What .reqnctapercluster says; false where it says nothing. */
+bool ptx_function_cluster(const struct ptx_function *function, uint32_t ret_size[3]);
 /* A .global or .const variable; false when there is none. */
 bool ptx_global(const struct ptx_module *module, const char *name, uint64_t *ret_address, size_t *ret_bytes);
 

@@ -218,7 +218,72 @@ static void generic(void)
 	answer_status("conditional_handle", cuGraphConditionalHandleCreate(&handle, graph, current(), 0, 0));
 }
 
+/* Takes what the driver says about a node of these parameters; its bodies on success. */
+static CUresult add_conditional(CUgraph graph, CUgraphConditionalHandle handle, unsigned type, unsigned size,
+                                CUgraphNode *ret_node, CUgraph **ret_bodies)
+{
+	CUgraphNodeParams params;
+
+	memset(&params, 0, sizeof(params));
+	params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+	params.conditional.handle = handle;
+	params.conditional.type = (CUgraphConditionalNodeType)type;
+	params.conditional.size = size;
+	params.conditional.ctx = current();
+	CUresult status = cuGraphAddNode(ret_node, graph, NULL, NULL, 0, &params);
+	*ret_bodies = params.conditional.phGraph_out;
+	return status;
+}
+
+static void do_nothing(void *data)
+{
+	(void)data;
+}
+
+static void conditional(void)
+{
+	CUgraph graph, other, clone, *bodies;
+	CUgraphConditionalHandle handle, spare, foreign;
+	CUgraphNode node, set, host;
+	CUgraphNodeType type;
+	CUgraphExec exec;
+	CUdeviceptr memory = device_memory(64);
+	CUDA_MEMSET_NODE_PARAMS eleven = {.dst = memory, .elementSize = 4, .width = 1, .height = 1, .value = 11};
+	CUDA_HOST_NODE_PARAMS function = {do_nothing, NULL};
+
+	NEED(cuGraphCreate(&graph, 0));
+	NEED(cuGraphCreate(&other, 0));
+	answer_status("conditional_handle_null", cuGraphConditionalHandleCreate(NULL, graph, current(), 0, 0));
+	answer_status("conditional_handle_no_graph", cuGraphConditionalHandleCreate(&handle, NULL, current(), 0, 0));
+	answer_status("conditional_handle_no_context", cuGraphConditionalHandleCreate(&spare, graph, NULL, 0, 0));
+	answer_status("conditional_handle_flags", cuGraphConditionalHandleCreate(&spare, graph, current(), 0, 2));
+	NEED(cuGraphConditionalHandleCreate(&handle, graph, current(), 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
+	NEED(cuGraphConditionalHandleCreate(&spare, graph, current(), 0, 0));
+	NEED(cuGraphConditionalHandleCreate(&foreign, other, current(), 0, 0));
+	answer_status("conditional_node_of_no_handle", add_conditional(graph, 0x123456, 0, 1, &node, &bodies));
+	answer_status("conditional_node_of_foreign_handle", add_conditional(graph, foreign, 0, 1, &node, &bodies));
+	answer_status("conditional_node_size_0", add_conditional(graph, spare, 0, 0, &node, &bodies));
+	answer_status("conditional_node_if_3", add_conditional(graph, spare, 0, 3, &node, &bodies));
+	answer_status("conditional_node_while_2", add_conditional(graph, spare, 1, 2, &node, &bodies));
+	answer_status("conditional_node_type_9", add_conditional(graph, spare, 9, 1, &node, &bodies));
+	answer_status("conditional_node", add_conditional(graph, handle, 0, 2, &node, &bodies));
+	answer_yes("conditional_node_bodies", bodies != NULL && bodies[0] != NULL && bodies[1] != NULL);
+	answer_status("conditional_node_type", cuGraphNodeGetType(node, &type));
+	answer_number("conditional_node_type_value", type);
+	answer_status("conditional_destroy_body", cuGraphDestroy(bodies[1]));
+	answer_status("conditional_add_to_body", cuGraphAddMemsetNode(&set, bodies[0], NULL, 0, &eleven, current()));
+	answer_status("conditional_clone_with_node", cuGraphClone(&clone, graph));
+	answer_status("conditional_child_with_node", cuGraphAddChildGraphNode(&set, other, NULL, 0, graph));
+	answer_status("conditional_instantiate", cuGraphInstantiate(&exec, graph, 0));
+	answer_status("conditional_launch", cuGraphLaunch(exec, NULL));
+	answer_status("conditional_launch_synchronize", cuCtxSynchronize());
+	answer_number("conditional_launch_value", word_at(memory));
+	answer_status("conditional_host_node_in_body", cuGraphAddHostNode(&host, bodies[1], NULL, 0, &function));
+	answer_status("conditional_host_node_in_body_instantiate", cuGraphInstantiate(&exec, graph, 0));
+}
+
 static const struct topic topics[] = {
+	{.name = "conditional", .ask = conditional, .alone = true},
 	{.name = "building", .ask = building},
 	{.name = "edges", .ask = edges},
 	{.name = "running", .ask = running},

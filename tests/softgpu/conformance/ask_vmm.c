@@ -285,12 +285,56 @@ static void unmapped_store(void)
 	answer_status("unmapped_store_synchronize", cuCtxSynchronize());
 }
 
+/* Access is for each device. Asked where there are two that reach each other. */
+static void two_devices(void)
+{
+	CUmemGenericAllocationHandle handle;
+	CUmemAccessDesc other = reading;
+	CUdeviceptr writable, alias = read_only_alias(&writable, &handle);
+	CUcontext here, there;
+	unsigned long long access = 77;
+	unsigned flags = 77;
+	int devices = 0, reaches = 0;
+
+	NEED(cuDeviceGetCount(&devices));
+	if (devices < 2 || cuDeviceCanAccessPeer(&reaches, 1, 0) != CUDA_SUCCESS || !reaches)
+		return;
+	other.location.id = 1;
+	answer_status("other_get_access", cuMemGetAccess(&access, &other.location, writable));
+	answer_number("other_access_at_first", (long long)access);
+	NEED(cuCtxGetCurrent(&here));
+	NEED(cuDevicePrimaryCtxRetain(&there, 1));
+	NEED(cuCtxSetCurrent(there));
+	answer_status("other_set_without_access", cuMemsetD32(writable, 1, 1));
+	answer_status("other_copy_without_access", cuMemcpyDtoH(&flags, writable, 4));
+	answer_status("other_flags_without_access",
+	              cuPointerGetAttribute(&flags, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, writable));
+	answer_number("other_flags_without_access_value", flags);
+	answer_status("other_give_read", cuMemSetAccess(writable, grain(), &other, 1));
+	NEED(cuMemGetAccess(&access, &other.location, writable));
+	answer_number("other_access_now", (long long)access);
+	NEED(cuMemGetAccess(&access, &writing.location, writable));
+	answer_number("own_access_stays", (long long)access);
+	NEED(cuPointerGetAttribute(&flags, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, writable));
+	answer_number("other_flags_value", flags);
+	answer_status("other_set_reading", cuMemsetD32(writable, 1, 1));
+	answer_status("other_copy_reading", cuMemcpyDtoH(&flags, writable, 4));
+	other.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	answer_status("other_give_write", cuMemSetAccess(alias, grain(), &other, 1));
+	answer_status("other_set_of_reader", cuMemsetD32(alias, 6, 1));
+	answer_number("other_set_seen", word_at(alias));
+	NEED(cuCtxSetCurrent(here));
+	answer_status("own_set_of_reader", cuMemsetD32(alias, 7, 1));
+	answer_status("own_peer_copy_of_reader", cuMemcpyPeer(alias, here, alias + 64, here, 16));
+}
+
 static const struct topic topics[] = {
 	{.name = "reserving", .ask = reserving},
 	{.name = "creating", .ask = creating},
 	{.name = "mapping", .ask = mapping},
 	{.name = "alias_reads", .ask = alias_reads},
 	{.name = "alias_writes", .ask = alias_writes},
+	{.name = "two_devices", .ask = two_devices, .alone = true},
 	{.name = "alias_store", .ask = alias_store, .alone = true},
 	{.name = "alias_atomic", .ask = alias_atomic, .alone = true},
 	{.name = "alias_write_value", .ask = alias_write_value, .alone = true},

@@ -11,13 +11,13 @@
 
 #define SPACE_BYTES (UINT64_C(256) << 30)
 
-/* A table entry: how many bytes of the granule are live, 0 to 512, and this bit if they may be written. */
-enum { LIVE = 0x3ff, WRITABLE = 0x8000 };
+/* A table entry: how many bytes of the granule are live, 0 to 512, and in the upper half who may access them. */
+enum { LIVE = 0x3ff, ACCESS_SHIFT = 16 };
 
 static uint64_t base, end, space; /* the reservation, and where the addresses of virtual memory management start in it */
 static uint64_t memory;           /* bytes of a device */
 static int devices, fd = -1;
-static _Atomic uint16_t *granules;
+static _Atomic uint32_t *granules;
 static struct sg_ranges heaps[SG_DEVICES_MAX], addresses, physical;
 static uint64_t physical_used[SG_DEVICES_MAX];
 
@@ -41,14 +41,14 @@ int sg_arena_device(uint64_t address)
 	return address >= base && address < space ? (int)((address - base) / memory) : -1;
 }
 
-bool sg_arena_check(uint64_t address, size_t bytes, bool write)
+bool sg_arena_check(uint64_t address, size_t bytes, int device, bool write)
 {
 	if (!sg_arena_holds(address) || bytes > end - address)
 		return false;
 	while (bytes > 0) {
-		uint16_t entry = atomic_load_explicit(&granules[(address - base) / SG_GRANULE], memory_order_relaxed);
+		uint32_t entry = atomic_load_explicit(&granules[(address - base) / SG_GRANULE], memory_order_relaxed);
 		size_t offset = address % SG_GRANULE, part = SG_GRANULE - offset < bytes ? SG_GRANULE - offset : bytes;
-		if (offset + part > (entry & LIVE) || (write && !(entry & WRITABLE)))
+		if (offset + part > (entry & LIVE) || !sg_access_allows((uint16_t)(entry >> ACCESS_SHIFT), device, write))
 			return false;
 		address += part;
 		bytes -= part;
@@ -56,13 +56,13 @@ bool sg_arena_check(uint64_t address, size_t bytes, bool write)
 	return true;
 }
 
-void sg_arena_mark(uint64_t address, size_t bytes, enum sg_access access)
+void sg_arena_mark(uint64_t address, size_t bytes, uint16_t access)
 {
-	uint16_t bit = access == SG_ACCESS_WRITE ? WRITABLE : 0;
+	uint32_t who = (uint32_t)access << ACCESS_SHIFT;
 
 	for (size_t i = (address - base) / SG_GRANULE; bytes > 0; i++) {
 		size_t part = bytes < SG_GRANULE ? bytes : SG_GRANULE;
-		atomic_store_explicit(&granules[i], access == SG_ACCESS_NONE ? 0 : (uint16_t)(part | bit),
+		atomic_store_explicit(&granules[i], access == SG_ACCESS_NONE ? 0 : (uint32_t)part | who,
 		                      memory_order_relaxed);
 		bytes -= part;
 	}
@@ -152,6 +152,12 @@ void sg_heap_give(int device, uint64_t address, size_t bytes)
 		madvise((void *)(uintptr_t)address, bytes & ~(size_t)4095, MADV_REMOVE);
 }
 
+int sg_arena_file(uint64_t address, uint64_t *ret_offset)
+{
+	*ret_offset = address - base;
+	return fd;
+}
+
 uint64_t sg_device_free(int device)
 {
 	uint64_t used = memory - heaps[device].free_bytes + physical_used[device];
@@ -188,22 +194,27 @@ void sg_physical_give(int device, uint64_t offset, size_t bytes)
 	fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
 }
 
-bool sg_arena_map(uint64_t address, size_t bytes, uint64_t offset)
+void sg_physical_count(int device, int64_t bytes)
+{
+	physical_used[device] += (uint64_t)bytes;
+}
+
+bool sg_arena_map(uint64_t address, size_t bytes, int file, uint64_t offset)
 {
 	void *start = (void *)(uintptr_t)address;
 
-	if (mmap(start, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, fd, (off_t)offset) == MAP_FAILED)
+	if (mmap(start, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file < 0 ? fd : file, (off_t)offset) == MAP_FAILED)
 		return false;
 	madvise(start, bytes, MADV_DONTFORK);
 	madvise(start, bytes, MADV_DONTDUMP);
 	return true;
 }
 
-bool sg_arena_protect(uint64_t address, size_t bytes, enum sg_access access)
+bool sg_arena_protect(uint64_t address, size_t bytes, uint16_t access)
 {
-	int protection = access == SG_ACCESS_WRITE  ? PROT_READ | PROT_WRITE
-	                 : access == SG_ACCESS_READ ? PROT_READ
-	                                            : PROT_NONE;
+	int protection = sg_access_allows(access, SG_ANY_DEVICE, true)    ? PROT_READ | PROT_WRITE
+	                 : sg_access_allows(access, SG_ANY_DEVICE, false) ? PROT_READ
+	                                                                  : PROT_NONE;
 
 	if (mprotect((void *)(uintptr_t)address, bytes, protection) != 0)
 		return false;

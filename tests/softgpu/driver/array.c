@@ -13,8 +13,7 @@ struct sg_array *sg_array_of(CUarray handle)
 	return sg_is(handle, SG_ARRAY) ? (struct sg_array *)handle : NULL;
 }
 
-/* Bytes of one channel; 0: not a format of plain numbers. */
-static size_t channel_bytes(CUarray_format format)
+size_t sg_channel_bytes(CUarray_format format)
 {
 	switch ((int)format) {
 	case CU_AD_FORMAT_UNSIGNED_INT8:
@@ -38,11 +37,11 @@ static CUresult check(const CUDA_ARRAY3D_DESCRIPTOR *asked)
 	bool deep = asked->Depth > 0, flat = asked->Height > 0;
 	size_t width = deep ? DEEP_MAX : flat ? FLAT_MAX : LINE_MAX_WIDTH, height = deep ? DEEP_MAX : FLAT_MAX_HEIGHT;
 
-	if (channel_bytes(asked->Format) == 0 ||
+	if (sg_channel_bytes(asked->Format) == 0 ||
 	    (asked->NumChannels != 1 && asked->NumChannels != 2 && asked->NumChannels != 4) || asked->Width == 0 ||
 	    (deep && !flat) || asked->Width > width || asked->Height > height || asked->Depth > DEEP_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* How surfaces would reach it means nothing here; layers, cubes and the rest are other shapes. */
+	/* Layers, cubes and the rest are other shapes. */
 	return (asked->Flags & ~(unsigned)CUDA_ARRAY3D_SURFACE_LDST) != 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
 
@@ -56,7 +55,7 @@ CUresult sg_cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *
 	if (array == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	array->asked = *pAllocateArray;
-	array->row = pAllocateArray->Width * pAllocateArray->NumChannels * channel_bytes(pAllocateArray->Format);
+	array->row = pAllocateArray->Width * pAllocateArray->NumChannels * sg_channel_bytes(pAllocateArray->Format);
 	array->rows = pAllocateArray->Height > 0 ? pAllocateArray->Height : 1;
 	array->layers = pAllocateArray->Depth > 0 ? pAllocateArray->Depth : 1;
 	size_t bytes = array->row * array->rows * array->layers;

@@ -6,6 +6,7 @@
 #include "tests/softgpu/driver/arena.h"
 #include "tests/softgpu/driver/array.h"
 #include "tests/softgpu/driver/capture.h"
+#include "tests/softgpu/driver/graph.h"
 #include "tests/softgpu/driver/memory.h"
 #include "tests/softgpu/driver/module.h"
 #include "tests/softgpu/driver/stream.h"
@@ -96,7 +97,9 @@ static bool begin(struct sg_context *context, int device, unsigned flags)
 	context->limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
 	context->limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
 	context->cache = CU_FUNC_CACHE_PREFER_NONE;
-	context->memory = (struct ptx_memory){sg_kernel_check, sg_kernel_alloc, sg_kernel_free, sg_kernel_wrote, context};
+	context->memory = (struct ptx_memory){
+		sg_kernel_check,     sg_kernel_alloc,     sg_kernel_free,        sg_kernel_wrote,  context,
+		sg_kernel_heap_take, sg_kernel_heap_give, sg_kernel_conditional, sg_kernel_texture};
 	context->legacy = sg_stream_create(context, CU_STREAM_DEFAULT, 0);
 	if (context->legacy == NULL)
 		return false;
@@ -147,6 +150,7 @@ static void end(struct sg_context *context)
 	while (context->streams != NULL)
 		sg_wait_changed();
 	sg_modules_end(context);
+	sg_textures_end(context);
 	sg_arrays_end(context);
 	sg_memory_end(context);
 	if (!context->primary) {

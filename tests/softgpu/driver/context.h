@@ -18,6 +18,7 @@ struct sg_context {
 	_Atomic int sticky;     /* the error that every later call returns, or CUDA_SUCCESS */
 	_Atomic unsigned peers; /* bit d: kernels may access the memory of device d */
 	size_t limits[CU_LIMIT_MAX];
+	size_t heap_used; /* of CU_LIMIT_MALLOC_HEAP_SIZE, by kernels */
 	CUfunc_cache cache;
 	struct sg_stream *streams; /* all of them, the default ones and those that finish after their destruction included */
 	struct sg_stream *legacy;

@@ -60,7 +60,9 @@ CUresult sg_cuCtxGetFlags(unsigned int *flags)
 
 CUresult sg_cuCtxSetFlags(unsigned int flags)
 {
-	if ((flags & ~(unsigned)CU_CTX_FLAGS_MASK) != 0)
+	unsigned scheduling = flags & CU_CTX_SCHED_MASK;
+
+	if ((flags & ~(unsigned)CU_CTX_FLAGS_MASK) != 0 || (scheduling & (scheduling - 1)) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	sg_lock();
 	struct sg_context *context = sg_context_current();
@@ -169,7 +171,7 @@ static CUresult change_peer(CUcontext peer, bool enable)
 	if (other == NULL || context == NULL)
 		status = CUDA_ERROR_INVALID_CONTEXT;
 	else if (other->device == context->device)
-		status = CUDA_ERROR_INVALID_DEVICE;
+		status = enable ? CUDA_ERROR_PEER_ACCESS_UNSUPPORTED : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
 	else if (enable && (atomic_load(&context->peers) & bit))
 		status = CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
 	else if (!enable && !(atomic_load(&context->peers) & bit))
@@ -192,9 +194,9 @@ CUresult sg_cuCtxDisablePeerAccess(CUcontext peerContext)
 
 CUresult sg_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice)
 {
-	if (value == NULL || srcDevice == dstDevice)
+	if (value == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!sg_is_device(srcDevice) || !sg_is_device(dstDevice))
+	if (!sg_is_device(srcDevice) || !sg_is_device(dstDevice) || srcDevice == dstDevice)
 		return CUDA_ERROR_INVALID_DEVICE;
 	switch ((int)attrib) {
 	case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:

@@ -165,7 +165,8 @@ static bool recheck(struct sg_copy *copy)
 		}
 		for (size_t z = 0; z < copy->depth; z++)
 			for (size_t y = 0; y < copy->height; y++)
-				if (!sg_arena_check(side[i] + z * slice[i] + y * pitch[i], copy->width, i == 0))
+				if (!sg_arena_check(side[i] + z * slice[i] + y * pitch[i], copy->width, SG_ANY_DEVICE,
+				                    i == 0))
 					return false;
 	}
 	return true;

@@ -41,6 +41,8 @@ enum sg_kind {
 	SG_USER_OBJECT,
 	SG_LINK,
 	SG_ARRAY,
+	SG_TEXTURE,     /* an object of a texture or surface */
+	SG_CONDITIONAL, /* of a graph's conditional node */
 };
 
 struct sg_thread {

@@ -187,9 +187,11 @@ static int attribute(CUdevice_attribute which, CUdevice device)
 	case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:
 	case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS:
+	case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
 		return 1;
 	default:
 		return 0;
@@ -244,7 +246,9 @@ CUresult sg_cuDeviceComputeCapability(int *major, int *minor, CUdevice dev)
 
 CUresult sg_cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
 {
-	if (pciBusId == NULL || len <= 0)
+	enum { BUS_ID_BYTES = sizeof("0000:00:00.0") };
+
+	if (pciBusId == NULL || len < BUS_ID_BYTES)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!sg_is_device(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
@@ -271,7 +275,8 @@ CUresult sg_cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
 
 CUresult sg_cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev)
 {
-	if (pi == NULL || type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
+	(void)type; /* of one that it does not know, the driver says that it is not there */
+	if (pi == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!sg_is_device(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
@@ -279,7 +284,7 @@ CUresult sg_cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUd
 	return CUDA_SUCCESS;
 }
 
-CUresult sg_cuProfilerInitialize(const char *configFile, const char *outputFile, CUoutput_mode outputMode)
+CUresult sg_cuProfilerInitialize(const char *configFile, const char *outputFile, int outputMode)
 {
 	(void)configFile;
 	(void)outputFile;

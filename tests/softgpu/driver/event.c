@@ -75,6 +75,18 @@ CUresult sg_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 	return CUDA_SUCCESS;
 }
 
+/* Events stay in their process: one that was made for another is refused, one that was not is the caller's mistake. */
+CUresult sg_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent handle)
+{
+	if (pHandle == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	sg_lock();
+	const struct sg_event *event = sg_event_of(handle);
+	bool between = event != NULL && (event->flags & CU_EVENT_INTERPROCESS) != 0;
+	sg_unlock();
+	return between ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_HANDLE;
+}
+
 CUresult sg_cuEventDestroy_v2(CUevent hEvent)
 {
 	sg_lock();

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/softgpu/driver/capture.h"
+#include "tests/softgpu/driver/conditional.h"
 #include "tests/softgpu/driver/event.h"
 #include "tests/softgpu/driver/exec.h"
 #include "tests/softgpu/driver/graph_memory.h"
@@ -40,16 +41,18 @@ static struct sg_exec *empty(size_t count)
 	return exec;
 }
 
-/* An operation of a node as it stands in an exec: a child graph is instantiated too. */
+/* An operation of a node as it stands in an exec: child graphs and bodies are instantiated too. */
 CUresult sg_exec_op(const struct sg_op *op, struct sg_op *ret_op)
 {
 	if (!sg_op_clone(op, ret_op))
 		return op->kind == SG_OP_KERNEL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
-	if (op->kind != SG_OP_GRAPH || op->child.graph == NULL)
-		return CUDA_SUCCESS;
-	CUresult status = sg_exec_create(op->child.graph, &ret_op->child.exec);
+	CUresult status = CUDA_SUCCESS;
+	if (op->kind == SG_OP_GRAPH && op->child.graph != NULL)
+		status = sg_exec_create(op->child.graph, &ret_op->child.exec);
+	if (op->kind == SG_OP_CONDITIONAL && op->conditional.bodies != NULL)
+		status = sg_conditional_instantiate(op, ret_op);
 	if (status != CUDA_SUCCESS)
-		*ret_op = (struct sg_op){.kind = SG_OP_EMPTY};
+		sg_op_clear(ret_op);
 	return status;
 }
 
@@ -142,6 +145,8 @@ CUresult sg_exec_run(struct sg_exec *exec, struct sg_stream *stream)
 {
 	CUresult status = CUDA_SUCCESS;
 
+	if (exec->launched)
+		sg_conditional_begin(exec);
 	for (size_t i = 0; i < exec->count && status == CUDA_SUCCESS; i++) {
 		if (!exec->nodes[i].enabled)
 			continue;
@@ -246,9 +251,11 @@ static void begin_records(struct sg_exec *exec)
 			op->record.recording = ++op->record.event->recording;
 			op->record.event->timed = false;
 			op->record.event->capture_id = 0;
-		} else if (op->kind == SG_OP_GRAPH) {
-			begin_records(op->child.exec);
 		}
+		size_t count;
+		struct sg_exec **inner = sg_op_execs(op, &count);
+		for (size_t body = 0; body < count; body++)
+			begin_records(inner[body]);
 	}
 }
 
@@ -259,9 +266,11 @@ static void end_records(const struct sg_exec *exec, struct sg_stream *stream)
 		if (exec->nodes[i].enabled && op->kind == SG_OP_RECORD) {
 			sg_point_drop(&op->record.event->point);
 			op->record.event->point = sg_point_of(stream);
-		} else if (op->kind == SG_OP_GRAPH) {
-			end_records(op->child.exec, stream);
 		}
+		size_t count;
+		struct sg_exec **inner = sg_op_execs(op, &count);
+		for (size_t body = 0; body < count; body++)
+			end_records(inner[body], stream);
 	}
 }
 
@@ -281,6 +290,7 @@ CUresult sg_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 		status = CUDA_ERROR_OUT_OF_MEMORY;
 	if (status == CUDA_SUCCESS) {
 		struct sg_op op = {.kind = SG_OP_GRAPH, .context = stream->context, .child = {NULL, copy}};
+		copy->launched = true;
 		begin_records(copy);
 		if (exec->last.timeline != NULL) {
 			sg_points_add(&stream->waits, exec->last);

@@ -4,17 +4,20 @@
 #include "tests/softgpu/driver/exec.h"
 #include "tests/softgpu/driver/node_forms.h"
 
-/* The exec's node that was made from this one, in child graphs too. */
+/* The exec's node that was made from this one, in child graphs and bodies too. */
 static struct sg_exec_node *find(struct sg_exec *exec, const void *node)
 {
 	for (size_t i = 0; i < exec->count; i++) {
 		struct sg_exec_node *found = &exec->nodes[i];
 		if (found->source == node)
 			return found;
-		found = found->op.kind == SG_OP_GRAPH && found->op.child.exec != NULL ? find(found->op.child.exec, node)
-		                                                                      : NULL;
-		if (found != NULL)
-			return found;
+		size_t count;
+		struct sg_exec **inner = sg_op_execs(&found->op, &count);
+		for (size_t body = 0; body < count; body++) {
+			found = find(inner[body], node);
+			if (found != NULL)
+				return found;
+		}
 	}
 	return NULL;
 }
@@ -31,17 +34,31 @@ static bool same_shape(const struct sg_exec *a, const struct sg_exec *b)
 	return true;
 }
 
-/* The new operation takes the old one's place. A child graph must keep its shape, and its nodes stay known by their old handles. */
+/* Do the graphs inside both operations, if there are any, have the same shapes? */
+static bool same_inside(const struct sg_op *a, const struct sg_op *b)
+{
+	size_t count_a, count_b;
+	struct sg_exec **inner_a = sg_op_execs(a, &count_a), **inner_b = sg_op_execs(b, &count_b);
+	bool same = count_a == count_b;
+
+	for (size_t i = 0; i < count_a && same; i++)
+		same = same_shape(inner_a[i], inner_b[i]);
+	return same;
+}
+
+/* The new operation takes the old one's place. Graphs inside must keep their shape, and their nodes stay known by their old handles. */
 static CUresult replace(struct sg_exec_node *node, struct sg_op *op)
 {
-	if (op->kind == SG_OP_GRAPH) {
-		if (!same_shape(node->op.child.exec, op->child.exec)) {
-			sg_op_clear(op);
-			return CUDA_ERROR_INVALID_VALUE;
-		}
-		for (size_t i = 0; i < op->child.exec->count; i++)
-			op->child.exec->nodes[i].source = node->op.child.exec->nodes[i].source;
+	size_t count;
+	struct sg_exec **fresh = sg_op_execs(op, &count), **old = sg_op_execs(&node->op, &count);
+
+	if (!same_inside(&node->op, op)) {
+		sg_op_clear(op);
+		return CUDA_ERROR_INVALID_VALUE;
 	}
+	for (size_t body = 0; body < count; body++)
+		for (size_t i = 0; i < fresh[body]->count; i++)
+			fresh[body]->nodes[i].source = old[body]->nodes[i].source;
 	sg_op_clear(&node->op);
 	node->op = *op;
 	return CUDA_SUCCESS;
@@ -57,7 +74,7 @@ static CUresult set(CUgraphExec handle, CUgraphNode hNode, const CUgraphNodePara
 	sg_lock();
 	struct sg_exec *exec = sg_exec_of(handle);
 	struct sg_exec_node *node = exec != NULL ? find(exec, hNode) : NULL;
-	if (node == NULL || node->type != params->type)
+	if (node == NULL || node->type != params->type || plan.kind == SG_OP_CONDITIONAL)
 		status = CUDA_ERROR_INVALID_VALUE;
 	if (status == CUDA_SUCCESS && plan.kind == SG_OP_KERNEL && plan.context != node->op.context)
 		status = CUDA_ERROR_INVALID_VALUE;
@@ -202,7 +219,7 @@ static CUgraphExecUpdateResult compare(const struct sg_exec *exec, const struct 
 			return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
 		if (a->op.kind == SG_OP_KERNEL && a->op.context != b->op.context)
 			return CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE;
-		if (a->op.kind == SG_OP_GRAPH && !same_shape(a->op.child.exec, b->op.child.exec))
+		if (!same_inside(&a->op, &b->op))
 			return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
 	}
 	*ret_node = NULL;

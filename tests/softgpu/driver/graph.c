@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/softgpu/driver/capture.h"
+#include "tests/softgpu/driver/conditional.h"
 #include "tests/softgpu/driver/graph_memory.h"
 
 struct sg_graph *sg_graph_of(CUgraph handle)
@@ -41,6 +42,7 @@ void sg_graph_free(struct sg_graph *graph)
 	struct sg_user_reference *references = graph->user_references;
 
 	sg_remove(graph);
+	sg_conditional_end(graph->conditionals);
 	for (size_t i = 0; i < graph->count; i++)
 		free_node(graph->nodes[i]);
 	free(graph->nodes);
@@ -73,8 +75,9 @@ CUresult sg_graph_add(struct sg_graph *graph, CUgraphNodeType type, struct sg_op
                       size_t count, struct sg_node **ret_node)
 {
 	struct sg_node *node = calloc(1, sizeof(*node));
-	bool twice = op->kind == SG_OP_FREE && sg_graph_frees(graph, op->block);
-	CUresult status = twice ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	bool refused = (op->kind == SG_OP_FREE && sg_graph_frees(graph, op->block)) ||
+	               (op->kind == SG_OP_CONDITIONAL && !sg_conditional_fits(op, graph));
+	CUresult status = refused ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 
 	for (size_t i = 0; i < count && status == CUDA_SUCCESS; i++) {
 		if (!sg_is(needs[i], SG_NODE) || needs[i]->graph != graph)
@@ -112,6 +115,8 @@ CUresult sg_graph_add(struct sg_graph *graph, CUgraphNodeType type, struct sg_op
 	node->op = *op;
 	if (op->kind == SG_OP_GRAPH && op->child.graph != NULL)
 		op->child.graph->parent = node;
+	if (op->kind == SG_OP_CONDITIONAL)
+		sg_conditional_added(node);
 	graph->nodes[graph->count++] = node;
 	if (ret_node != NULL)
 		*ret_node = node;
@@ -192,9 +197,9 @@ CUresult sg_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 		return CUDA_ERROR_INVALID_VALUE;
 	sg_lock();
 	struct sg_graph *graph = sg_graph_of(originalGraph);
-	CUresult status = graph == NULL                ? CUDA_ERROR_INVALID_VALUE
-	                  : sg_graph_has_memory(graph) ? CUDA_ERROR_NOT_SUPPORTED
-	                                               : CUDA_SUCCESS;
+	CUresult status = graph == NULL                                                    ? CUDA_ERROR_INVALID_VALUE
+	                  : sg_graph_has_memory(graph) || sg_graph_has_conditionals(graph) ? CUDA_ERROR_NOT_SUPPORTED
+	                                                                                   : CUDA_SUCCESS;
 	if (status == CUDA_SUCCESS) {
 		clone = sg_graph_clone(graph);
 		status = clone != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;

@@ -31,6 +31,7 @@ struct sg_graph {
 	struct sg_node *parent;     /* the node whose child graph it is: cannot be destroyed by its handle */
 	struct sg_capture *capture; /* that adds to it now */
 	struct sg_user_reference *user_references;
+	struct sg_conditional *conditionals; /* handles made for it */
 };
 
 struct sg_exec_node {
@@ -47,6 +48,7 @@ struct sg_exec {
 	struct sg_exec_node *nodes;
 	size_t count;
 	unsigned long long flags;
+	bool launched;                             /* a launch's copy, and no part of another */
 	struct sg_user_reference *user_references; /* those its graph held when it was made */
 	struct sg_point last;                      /* the newest launch: launches of one exec follow each other */
 };
@@ -69,6 +71,9 @@ CUresult sg_node_plan(const CUgraphNodeParams *params, struct sg_op *ret_op);
 CUresult sg_node_params(const struct sg_op *op, CUgraphNodeParams *ret_params);
 /* Whether `node` is `from`, or `from` depends on it. */
 bool sg_node_reaches(const struct sg_node *from, const struct sg_node *node);
+
+/* conditional.c. Without the lock, by a kernel. Fits struct ptx_memory. */
+bool sg_kernel_conditional(void *data, uint64_t handle, uint32_t value);
 
 /* user_object.c. The lock is dropped while destructors run: take the list out of its graph first. */
 void sg_user_objects_drop(struct sg_user_reference *references);

@@ -1,58 +1,18 @@
 /* From an image to PTX text. */
+#include <elf.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tests/softgpu/driver/module.h"
 #include "tests/softgpu/driver/probe.h"
 
-enum { WRAPPER_MAGIC = 0x466243b1, FATBIN_KIND_PTX = 1 };
+enum { WRAPPER_MAGIC = 0x466243b1 };
 #define FATBIN_MAGIC 0xba55ed50u
 
 struct wrapper {
 	uint32_t magic, version;
 	const void *data, *file;
 };
-
-struct fatbin {
-	uint32_t magic;
-	uint16_t version, header_bytes;
-	uint64_t bytes; /* of what follows the header */
-};
-
-struct fatbin_entry {
-	uint16_t kind, version;
-	uint32_t header_bytes;
-	uint64_t bytes; /* of the payload behind the header */
-	uint32_t compressed_bytes;
-};
-
-static CUresult text_of_fatbin(const char *image, const char **ret_text, size_t *ret_bytes)
-{
-	struct fatbin header;
-	struct fatbin_entry entry;
-
-	memcpy(&header, image, sizeof(header));
-	if (header.header_bytes < sizeof(header))
-		return CUDA_ERROR_INVALID_IMAGE;
-	const char *at = image + header.header_bytes, *end = at + header.bytes;
-	bool compressed = false;
-	for (; (size_t)(end - at) >= sizeof(entry); at += entry.header_bytes + entry.bytes) {
-		memcpy(&entry, at, sizeof(entry));
-		if (entry.header_bytes < sizeof(entry) || entry.header_bytes > (size_t)(end - at) ||
-		    entry.bytes > (size_t)(end - at) - entry.header_bytes)
-			return CUDA_ERROR_INVALID_IMAGE;
-		compressed |= entry.kind == FATBIN_KIND_PTX && entry.compressed_bytes != 0;
-		if (entry.kind == FATBIN_KIND_PTX && entry.compressed_bytes == 0) {
-			*ret_text = at + entry.header_bytes;
-			*ret_bytes = strnlen(*ret_text, entry.bytes);
-			return CUDA_SUCCESS;
-		}
-	}
-	sg_say("a fat binary %s: build with -gencode arch=compute_80,code=compute_80%s",
-	       compressed ? "has its PTX compressed, which is not read here" : "has no PTX",
-	       compressed ? " --no-compress" : "");
-	return CUDA_ERROR_NO_BINARY_FOR_GPU;
-}
 
 /* Behind blanks and comments stands a directive. */
 static bool begins_like_ptx(const char *text)
@@ -68,7 +28,7 @@ static bool begins_like_ptx(const char *text)
 	}
 }
 
-CUresult sg_image_text(const void *image, const char **ret_text, size_t *ret_bytes)
+CUresult sg_image_text(const void *image, struct sg_text *ret_text)
 {
 	struct wrapper wrapper;
 	uint32_t magic;
@@ -89,13 +49,20 @@ CUresult sg_image_text(const void *image, const char **ret_text, size_t *ret_byt
 		memcpy(&magic, image, sizeof(magic));
 	}
 	if (magic == FATBIN_MAGIC)
-		return text_of_fatbin(image, ret_text, ret_bytes);
+		return sg_fatbin_text(image, ret_text);
 	if (memcmp(image, "\177ELF", 4) == 0) {
+		/* Without a section it is no cubin at all. */
+		Elf64_Ehdr header;
+		memcpy(&header, image, sizeof(header.e_ident));
+		if (header.e_ident[EI_CLASS] == ELFCLASS64) {
+			memcpy(&header, image, sizeof(header));
+			if (header.e_machine != EM_CUDA)
+				return CUDA_ERROR_INVALID_IMAGE;
+		}
 		sg_say("a cubin is machine code, which is not run here: load PTX");
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	}
-	*ret_text = image;
-	*ret_bytes = strlen(image);
+	*ret_text = (struct sg_text){.text = image, .bytes = strlen(image)};
 	return begins_like_ptx(image) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 }
 
@@ -106,6 +73,8 @@ CUresult sg_status_of(enum ptx_status status)
 		return CUDA_SUCCESS;
 	case PTX_INVALID:
 		return CUDA_ERROR_INVALID_PTX;
+	case PTX_UNSUPPORTED_VERSION:
+		return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
 	case PTX_UNSUPPORTED:
 		return CUDA_ERROR_NOT_SUPPORTED;
 	case PTX_OUT_OF_MEMORY:

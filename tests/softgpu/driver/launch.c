@@ -86,18 +86,20 @@ static CUresult gather(const struct ptx_function *ptx, void **parameters, void *
 	return CUDA_SUCCESS;
 }
 
-/* Clusters of one block are all that there are; others are refused as they deserve. */
-static CUresult check_cluster(const CUlaunchConfig *config, const CUlaunchAttributeValue *value)
+static CUresult check_cluster(const CUlaunchConfig *config, const CUlaunchAttributeValue *value, unsigned ret_cluster[3])
 {
 	unsigned x = value->clusterDim.x, y = value->clusterDim.y, z = value->clusterDim.z;
 
 	if (x == 0 || y == 0 || z == 0 || (uint64_t)x * y * z > 8 || config->gridDimX % x != 0 ||
 	    config->gridDimY % y != 0 || config->gridDimZ % z != 0)
 		return CUDA_ERROR_INVALID_CLUSTER_SIZE;
-	return x * y * z == 1 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+	ret_cluster[0] = x;
+	ret_cluster[1] = y;
+	ret_cluster[2] = z;
+	return CUDA_SUCCESS;
 }
 
-static CUresult check_attributes(const CUlaunchConfig *config, bool *ret_cooperative)
+static CUresult check_attributes(const CUlaunchConfig *config, struct sg_launch *launch)
 {
 	if (config->numAttrs > 0 && config->attrs == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -106,10 +108,10 @@ static CUresult check_attributes(const CUlaunchConfig *config, bool *ret_coopera
 		const CUlaunchAttribute *attribute = &config->attrs[i];
 		switch ((int)attribute->id) {
 		case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-			*ret_cooperative = attribute->value.cooperative != 0;
+			launch->cooperative = attribute->value.cooperative != 0;
 			break;
 		case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-			status = check_cluster(config, &attribute->value);
+			status = check_cluster(config, &attribute->value, launch->cluster);
 			if (status != CUDA_SUCCESS)
 				return status;
 			break;
@@ -122,6 +124,19 @@ static CUresult check_attributes(const CUlaunchConfig *config, bool *ret_coopera
 				return CUDA_ERROR_INVALID_VALUE;
 		}
 	}
+	return CUDA_SUCCESS;
+}
+
+/* What the kernel says about its clusters, and the launch, must agree; the grid must consist of them. */
+static CUresult agreed_cluster(const struct sg_launch *launch, const struct ptx_function *ptx)
+{
+	uint32_t said[3];
+
+	if (!ptx_function_cluster(ptx, said))
+		return CUDA_SUCCESS;
+	for (int n = 0; n < 3; n++)
+		if ((launch->cluster[0] != 0 && launch->cluster[n] != said[n]) || launch->grid[n] % said[n] != 0)
+			return CUDA_ERROR_INVALID_CLUSTER_SIZE;
 	return CUDA_SUCCESS;
 }
 
@@ -143,7 +158,9 @@ CUresult sg_launch_plan(const CUlaunchConfig *config, CUfunction asked, struct s
 	int threads = (int)(launch.block[0] * launch.block[1] * launch.block[2]);
 	if (threads > (int)ptx_function_max_threads(function->ptx))
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult status = check_attributes(config, &launch.cooperative);
+	CUresult status = check_attributes(config, &launch);
+	if (status == CUDA_SUCCESS)
+		status = agreed_cluster(&launch, function->ptx);
 	if (status != CUDA_SUCCESS)
 		return status;
 	int per_sm = sg_blocks_per_sm(function, threads, launch.shared);
@@ -172,6 +189,7 @@ CUresult sg_launch_run(const struct sg_launch *launch)
 	struct ptx_launch run = {
 		.grid = {launch->grid[0], launch->grid[1], launch->grid[2]},
 		.block = {launch->block[0], launch->block[1], launch->block[2]},
+		.cluster = {launch->cluster[0], launch->cluster[1], launch->cluster[2]},
 		.shared_bytes = launch->shared,
 		.params = launch->params,
 		.params_bytes = launch->params_bytes,

@@ -55,7 +55,7 @@ static void sketch_free(void *data, uint64_t address)
 	free((void *)(uintptr_t)address);
 }
 
-static const struct ptx_memory sketch_memory = {sketch_check, sketch_alloc, sketch_free, NULL, NULL};
+static const struct ptx_memory sketch_memory = {.check = sketch_check, .alloc = sketch_alloc, .free = sketch_free};
 
 CUresult sg_image_check(const char *text, size_t bytes, char *log, size_t log_bytes)
 {
@@ -122,16 +122,16 @@ CUresult sg_cuLibraryLoadData(CUlibrary *ret_library, const void *code, CUjit_op
 {
 	char log[LOG_BYTES] = "";
 	struct sg_library *library = NULL;
-	const char *text;
-	size_t bytes;
+	struct sg_text text = {.text = NULL};
 
 	if (ret_library == NULL || code == NULL ||
 	    (numJitOptions > 0 && (jitOptions == NULL || jitOptionsValues == NULL)) ||
 	    (numLibraryOptions > 0 && (libraryOptions == NULL || libraryOptionValues == NULL)))
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult status = sg_image_text(code, &text, &bytes);
+	CUresult status = sg_image_text(code, &text);
 	if (status == CUDA_SUCCESS)
-		status = create(text, bytes, log, &library);
+		status = create(text.text, text.bytes, log, &library);
+	free(text.owned);
 	sg_jit_log(numJitOptions, jitOptions, jitOptionsValues, log);
 	if (status == CUDA_SUCCESS)
 		*ret_library = (CUlibrary)library;
@@ -336,6 +336,16 @@ CUresult sg_cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary libr
 	bool known = library_of(library) != NULL;
 	sg_unlock();
 	return !known ? CUDA_ERROR_INVALID_HANDLE : name == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND;
+}
+
+/* No module has functions that the host can call, too. */
+CUresult sg_cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol)
+{
+	(void)symbol;
+	sg_lock();
+	bool known = library_of(library) != NULL;
+	sg_unlock();
+	return known || fptr == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult sg_cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)

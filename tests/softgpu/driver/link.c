@@ -77,8 +77,7 @@ CUresult sg_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data,
                              unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
 	char log[LOG_BYTES] = "";
-	const char *text;
-	size_t bytes;
+	struct sg_text text = {.text = NULL};
 
 	(void)name;
 	if (data == NULL || size == 0 || (unsigned)type >= CU_JIT_NUM_INPUT_TYPES ||
@@ -86,13 +85,13 @@ CUresult sg_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data,
 		return CUDA_ERROR_INVALID_VALUE;
 	if (type != CU_JIT_INPUT_PTX && type != CU_JIT_INPUT_FATBINARY)
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
-	CUresult status = sg_image_text(data, &text, &bytes);
+	CUresult status = sg_image_text(data, &text);
 	if (status != CUDA_SUCCESS)
 		return status;
-	if (type == CU_JIT_INPUT_PTX && bytes > size)
-		bytes = size;
+	if (type == CU_JIT_INPUT_PTX && text.bytes > size)
+		text.bytes = size;
 	/* A text that is no PTX is refused here, where the real linker compiles it. */
-	status = sg_image_check(text, bytes, log, sizeof(log));
+	status = sg_image_check(text.text, text.bytes, log, sizeof(log));
 	sg_lock();
 	struct sg_link *link = link_of(state);
 	if (link == NULL)
@@ -102,8 +101,9 @@ CUresult sg_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data,
 	else if (link->complete)
 		status = CUDA_ERROR_INVALID_VALUE;
 	else
-		status = append(link, text, bytes);
+		status = append(link, text.text, text.bytes);
 	sg_unlock();
+	free(text.owned);
 	return status;
 }
 

@@ -111,6 +111,7 @@ void sg_device_give(struct sg_allocation *allocation)
 
 void sg_memory_end(struct sg_context *context)
 {
+	sg_kernel_heap_end(context);
 	for (size_t i = count; i-- > 0;) {
 		struct sg_allocation *allocation = table[i];
 		if (allocation->context != context)
@@ -120,6 +121,14 @@ void sg_memory_end(struct sg_context *context)
 		else
 			sg_host_give(allocation);
 	}
+}
+
+static bool may_reach(const struct sg_allocation *allocation, bool write)
+{
+	const struct sg_context *context = sg_context_current();
+
+	return sg_access_allows(allocation->access, allocation->device, write) ||
+	       (context != NULL && sg_access_allows(allocation->access, context->device, write));
 }
 
 enum sg_place sg_place_of(uint64_t address, size_t bytes, bool write)
@@ -132,7 +141,7 @@ enum sg_place sg_place_of(uint64_t address, size_t bytes, bool write)
 		return address == 0 || sg_arena_holds(address) ? SG_PLACE_NOWHERE : SG_PLACE_PAGEABLE;
 	for (;;) {
 		size_t left = allocation->bytes - (size_t)(address - allocation->address);
-		if ((allocation->access & (write ? 2 : 1)) == 0)
+		if (!may_reach(allocation, write))
 			return SG_PLACE_NOWHERE;
 		if (bytes <= left)
 			return SG_PLACE_KNOWN;
@@ -153,7 +162,7 @@ bool sg_kernel_check(void *data, uint64_t address, size_t bytes, bool write)
 
 	if (sg_arena_holds(address)) {
 		int device = sg_arena_device(address);
-		return sg_arena_check(address, bytes, write) &&
+		return sg_arena_check(address, bytes, context->device, write) &&
 		       (device < 0 || device == context->device ||
 		        (atomic_load_explicit(&context->peers, memory_order_relaxed) & 1u << device) != 0);
 	}

@@ -12,6 +12,7 @@ enum sg_memory_kind {
 	SG_MEMORY_MANAGED,    /* cuMemAllocManaged */
 	SG_MEMORY_VARIABLE,   /* a module's .global */
 	SG_MEMORY_MAPPING,    /* cuMemMap */
+	SG_MEMORY_OPENED,     /* cuIpcOpenMemHandle: of another process */
 	SG_MEMORY_HOST,       /* cuMemHostAlloc, cuMemAllocHost */
 	SG_MEMORY_REGISTERED, /* cuMemHostRegister */
 };
@@ -31,7 +32,7 @@ struct sg_allocation {
 	uint64_t address;
 	size_t bytes; /* as asked for */
 	enum sg_memory_kind kind;
-	enum sg_access access;
+	uint16_t access; /* of all devices, see arena.h */
 	int device;
 	struct sg_context *context; /* NULL for pools and mappings: they belong to a device */
 	unsigned flags;
@@ -72,7 +73,7 @@ enum sg_place {
 	SG_PLACE_KNOWN,    /* device, pinned, managed: plain loads and stores are safe */
 	SG_PLACE_PAGEABLE, /* ordinary host memory, perhaps */
 };
-/* Where [address, address + bytes) is. */
+/* Where [address, address + bytes) is, for a call of the current context: its device needs the access, or the one that holds the memory. */
 enum sg_place sg_place_of(uint64_t address, size_t bytes, bool write);
 
 /* For kernels, without the lock. Fits struct ptx_memory: data is the struct sg_context. */
@@ -80,5 +81,9 @@ bool sg_kernel_check(void *data, uint64_t address, size_t bytes, bool write);
 uint64_t sg_kernel_alloc(void *data, size_t bytes, size_t align);
 void sg_kernel_free(void *data, uint64_t address);
 void sg_kernel_wrote(void *data, uint64_t address, size_t bytes);
+uint64_t sg_kernel_heap_take(void *data, size_t bytes);
+bool sg_kernel_heap_give(void *data, uint64_t address);
+/* With the lock held: what kernels of the context left on their heap. */
+void sg_kernel_heap_end(const struct sg_context *context);
 
 #endif

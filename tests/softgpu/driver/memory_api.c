@@ -141,7 +141,7 @@ void sg_host_give(struct sg_allocation *allocation)
 	sg_allocation_remove(allocation);
 }
 
-static CUresult add_host(uint64_t address, size_t bytes, enum sg_memory_kind kind, enum sg_access access, unsigned flags)
+static CUresult add_host(uint64_t address, size_t bytes, enum sg_memory_kind kind, uint16_t access, unsigned flags)
 {
 	struct sg_context *context = sg_context_current();
 

@@ -37,6 +37,8 @@ void sg_module_free(struct sg_module *module)
 	sg_unlock();
 	ptx_unload(&module->ptx);
 	sg_lock();
+	for (size_t i = 0; i < module->count; i++)
+		free(module->functions[i].remembered);
 	free(module->functions);
 	free(module);
 }
@@ -65,7 +67,7 @@ CUresult sg_module_create(struct sg_context *context, const char *text, size_t b
 	bool added = sg_add(module, SG_MODULE);
 	for (size_t i = 0; i < count && added; i++) {
 		struct ptx_function *ptx = ptx_function_at(module->ptx, i);
-		module->functions[i] = (struct sg_function){module, ptx, sg_default_dynamic_shared(ptx)};
+		module->functions[i] = (struct sg_function){module, ptx, sg_default_dynamic_shared(ptx), NULL};
 		added = sg_add(&module->functions[i], SG_FUNCTION);
 		module->count += added;
 	}
@@ -108,8 +110,7 @@ static CUresult load(CUmodule *ret_module, const void *image, unsigned count, CU
 {
 	char log[LOG_BYTES] = "";
 	struct sg_module *module = NULL;
-	const char *text;
-	size_t bytes;
+	struct sg_text text = {.text = NULL};
 
 	if (ret_module == NULL || image == NULL || (count > 0 && (options == NULL || values == NULL)))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -118,9 +119,10 @@ static CUresult load(CUmodule *ret_module, const void *image, unsigned count, CU
 	CUresult status = context == NULL ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
 	sg_unlock();
 	if (status == CUDA_SUCCESS)
-		status = sg_image_text(image, &text, &bytes);
+		status = sg_image_text(image, &text);
 	if (status == CUDA_SUCCESS)
-		status = sg_module_create(context, text, bytes, log, sizeof(log), &module);
+		status = sg_module_create(context, text.text, text.bytes, log, sizeof(log), &module);
+	free(text.owned);
 	sg_jit_log(count, options, values, log);
 	if (status == CUDA_SUCCESS)
 		*ret_module = (CUmodule)module;

@@ -10,11 +10,18 @@
 struct sg_library;
 struct sg_module;
 
+/* What launches as in CUDA 2 are made of, see legacy_launch.c. */
+struct sg_remembered {
+	unsigned block[3], shared, bytes;
+	char parameters[4096] __attribute__((aligned(16)));
+};
+
 /* A CUfunction: an entry of a module. */
 struct sg_function {
 	struct sg_module *module;
 	struct ptx_function *ptx;
 	int max_dynamic_shared;
+	struct sg_remembered *remembered; /* NULL: nothing */
 };
 
 /* A CUmodule. */
@@ -34,8 +41,17 @@ struct sg_kernel {
 	int max_dynamic_shared;
 };
 
+/* A text in an image, or unpacked from one: the caller frees `owned`. */
+struct sg_text {
+	const char *text;
+	size_t bytes;
+	char *owned;
+};
+
 /* Without the lock, each. The PTX text of an image: plain, in a fat binary, in a wrapper of one. */
-CUresult sg_image_text(const void *image, const char **ret_text, size_t *ret_bytes);
+CUresult sg_image_text(const void *image, struct sg_text *ret_text);
+/* fatbin.c: the same for a fat binary. */
+CUresult sg_fatbin_text(const void *image, struct sg_text *ret_text);
 /* Parses and loads; on failure `log` says why. */
 CUresult sg_image_load(const char *text, size_t bytes, const struct ptx_memory *memory, char *log, size_t log_bytes,
                        struct ptx_module **ret_module);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/softgpu/driver/conditional.h"
 #include "tests/softgpu/driver/event.h"
 #include "tests/softgpu/driver/graph.h"
 #include "tests/softgpu/driver/graph_memory.h"
@@ -43,7 +44,7 @@ static CUresult plan_child(CUgraph handle, struct sg_op *ret_op)
 
 	if (graph == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (sg_graph_has_memory(graph))
+	if (sg_graph_has_memory(graph) || sg_graph_has_conditionals(graph))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	*ret_op = (struct sg_op){.kind = SG_OP_GRAPH, .child = {sg_graph_clone(graph), NULL}};
 	return ret_op->child.graph != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -111,9 +112,11 @@ CUresult sg_node_plan(const CUgraphNodeParams *params, struct sg_op *ret_op)
 			sg_block_hold(ret_op->block);
 		status = ret_op->block != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 		break;
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		status = sg_conditional_plan(&params->conditional, ret_op);
+		break;
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
-	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
 		status = CUDA_ERROR_NOT_SUPPORTED;
 		break;
 	default:
@@ -145,6 +148,8 @@ CUgraphNodeType sg_node_type(const struct sg_op *op)
 		return CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
 	case SG_OP_GRAPH:
 		return CU_GRAPH_NODE_TYPE_GRAPH;
+	case SG_OP_CONDITIONAL:
+		return CU_GRAPH_NODE_TYPE_CONDITIONAL;
 	case SG_OP_ALLOC:
 		return CU_GRAPH_NODE_TYPE_MEM_ALLOC;
 	case SG_OP_FREE:
@@ -217,6 +222,13 @@ CUresult sg_node_params(const struct sg_op *op, CUgraphNodeParams *ret_params)
 		break;
 	case SG_OP_GRAPH:
 		ret_params->graph.graph = (CUgraph)op->child.graph;
+		break;
+	case SG_OP_CONDITIONAL:
+		ret_params->conditional.handle = (CUgraphConditionalHandle)(uintptr_t)op->conditional.handle;
+		ret_params->conditional.type = op->conditional.type;
+		ret_params->conditional.size = op->conditional.size;
+		ret_params->conditional.phGraph_out = (CUgraph *)op->conditional.bodies;
+		ret_params->conditional.ctx = (CUcontext)op->context;
 		break;
 	default:
 		break;

@@ -12,7 +12,10 @@ static CUresult add(CUgraphNode *ret_node, CUgraph handle, const CUgraphNode *ne
 	struct sg_node *node;
 	struct sg_op op;
 
-	if (ret_node == NULL || params == NULL || (count > 0 && needs == NULL))
+	static const int none[sizeof(params->reserved0) / sizeof(int)];
+
+	if (ret_node == NULL || params == NULL || (count > 0 && needs == NULL) ||
+	    memcmp(params->reserved0, none, sizeof(none)) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult status = sg_node_plan(params, &op);
 	if (status != CUDA_SUCCESS)
@@ -31,7 +34,7 @@ static CUresult add(CUgraphNode *ret_node, CUgraph handle, const CUgraphNode *ne
 	return status;
 }
 
-/* An allocation node's address is told through its parameters. */
+/* An allocation node's address and a conditional node's bodies are told through its parameters. */
 static CUresult add_and_tell(CUgraphNode *ret_node, CUgraph handle, const CUgraphNode *needs, size_t count,
                              CUgraphNodeParams *params)
 {
@@ -40,6 +43,11 @@ static CUresult add_and_tell(CUgraphNode *ret_node, CUgraph handle, const CUgrap
 	if (status == CUDA_SUCCESS && params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
 		sg_lock();
 		params->alloc.dptr = ((struct sg_node *)*ret_node)->op.block->address;
+		sg_unlock();
+	}
+	if (status == CUDA_SUCCESS && params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
+		sg_lock();
+		params->conditional.phGraph_out = (CUgraph *)((struct sg_node *)*ret_node)->op.conditional.bodies;
 		sg_unlock();
 	}
 	return status;
@@ -73,7 +81,8 @@ static CUresult set(CUgraphNode handle, const CUgraphNodeParams *params)
 		return status;
 	sg_lock();
 	struct sg_node *node = sg_node_of(handle);
-	if (node == NULL || node->type != params->type) {
+	/* A conditional node stays as it was made. */
+	if (node == NULL || node->type != params->type || op.kind == SG_OP_CONDITIONAL) {
 		sg_op_clear(&op);
 		status = CUDA_ERROR_INVALID_VALUE;
 	} else {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/softgpu/driver/conditional.h"
 #include "tests/softgpu/driver/context.h"
 #include "tests/softgpu/driver/event.h"
 #include "tests/softgpu/driver/graph_memory.h"
@@ -73,6 +74,10 @@ bool sg_op_clone(const struct sg_op *op, struct sg_op *ret_op)
 		if (op->child.exec != NULL && fresh.child.exec == NULL)
 			return false;
 		break;
+	case SG_OP_CONDITIONAL:
+		if (!sg_conditional_clone(op, &fresh))
+			return false;
+		break;
 	default:
 		break;
 	}
@@ -107,10 +112,23 @@ void sg_op_clear(struct sg_op *op)
 		if (op->child.graph != NULL)
 			sg_graph_free(op->child.graph);
 		break;
+	case SG_OP_CONDITIONAL:
+		sg_conditional_clear(op);
+		break;
 	default:
 		break;
 	}
 	*op = (struct sg_op){.kind = SG_OP_EMPTY};
+}
+
+struct sg_exec **sg_op_execs(const struct sg_op *op, size_t *ret_count)
+{
+	bool child = op->kind == SG_OP_GRAPH, conditional = op->kind == SG_OP_CONDITIONAL;
+
+	*ret_count = child && op->child.exec != NULL                ? 1
+	             : conditional && op->conditional.execs != NULL ? op->conditional.size
+	                                                            : 0;
+	return child ? (struct sg_exec **)(uintptr_t)&op->child.exec : conditional ? op->conditional.execs : NULL;
 }
 
 /* In a graph: the event's point is the one it has when the graph runs. In a stream the wait was a point of the operation itself. */
@@ -173,6 +191,9 @@ CUresult sg_op_run(struct sg_op *op, struct sg_stream *stream)
 		break;
 	case SG_OP_GRAPH:
 		status = sg_exec_run(op->child.exec, stream);
+		break;
+	case SG_OP_CONDITIONAL:
+		status = sg_conditional_run(op, stream);
 		break;
 	}
 	/* A kernel or memory operation that fails ends its context; a copy that finds its host memory gone is its caller's error. */

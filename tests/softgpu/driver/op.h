@@ -9,6 +9,7 @@
 
 struct ptx_function;
 struct sg_block;
+struct sg_conditional;
 struct sg_context;
 struct sg_event;
 struct sg_exec;
@@ -29,7 +30,8 @@ enum sg_op_kind {
 	SG_OP_RELEASE, /* memory goes back to its pool */
 	SG_OP_ALLOC,   /* of a graph's memory: nothing to run, see graph_memory.h */
 	SG_OP_FREE,
-	SG_OP_GRAPH, /* in a node: the child graph; in an instantiated graph or a stream: an instantiated one */
+	SG_OP_GRAPH,       /* in a node: the child graph; in an instantiated graph or a stream: an instantiated one */
+	SG_OP_CONDITIONAL, /* the same of each body, see conditional.h */
 };
 
 /* Rows of bytes. Strides are in bytes; a plain copy is one row. */
@@ -52,6 +54,7 @@ struct sg_launch {
 	struct sg_function *function;
 	CUfunction asked; /* what the application passed, which may be a CUkernel */
 	unsigned grid[3], block[3], shared;
+	unsigned cluster[3]; /* 0: as the kernel says */
 	bool cooperative;
 	void *params; /* owned: one block as ptx_function_param lays it out */
 	size_t params_bytes;
@@ -90,6 +93,13 @@ struct sg_op {
 			struct sg_graph *graph; /* owned by its node */
 			struct sg_exec *exec;   /* owned */
 		} child;
+		struct {
+			struct sg_conditional *handle; /* a reference */
+			CUgraphConditionalNodeType type;
+			unsigned size;
+			struct sg_graph **bodies; /* owned by its node */
+			struct sg_exec **execs;   /* owned */
+		} conditional;
 	};
 };
 
@@ -99,6 +109,9 @@ bool sg_op_clone(const struct sg_op *op, struct sg_op *ret_op);
 void sg_op_clear(struct sg_op *op);
 /* Without the lock. Runs it to the end on this thread. `stream` is whose thread this is. */
 CUresult sg_op_run(struct sg_op *op, struct sg_stream *stream);
+
+/* The instantiated graphs inside an operation. */
+struct sg_exec **sg_op_execs(const struct sg_op *op, size_t *ret_count);
 
 /* copy.c, set.c, launch.c, memop.c, pool.c, exec.c: one runner each. */
 CUresult sg_copy_run(struct sg_copy *copy);

@@ -2,6 +2,15 @@
 #include <stddef.h>
 
 #include "tests/softgpu/driver/memory.h"
+#include "tests/softgpu/driver/vmm.h"
+
+/* Access is answered for the device of the current context. */
+static int device_asking(const struct sg_allocation *memory)
+{
+	const struct sg_context *context = sg_context_current();
+
+	return context != NULL ? context->device : memory->device;
+}
 
 /* A known pointer's attribute; INVALID_VALUE where the attribute means nothing for this kind of memory. */
 static CUresult answer(const struct sg_allocation *memory, CUpointer_attribute attribute, uint64_t pointer, void *data)
@@ -52,14 +61,15 @@ static CUresult answer(const struct sg_allocation *memory, CUpointer_attribute a
 		*(unsigned *)data = !mapping || memory->access != SG_ACCESS_NONE;
 		break;
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-		*(unsigned long long *)data = CU_MEM_HANDLE_TYPE_NONE;
+		*(unsigned long long *)data = mapping ? memory->physical->prop.requestedHandleTypes
+		                                      : CU_MEM_HANDLE_TYPE_NONE;
 		break;
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
 		*(unsigned *)data = 0;
 		break;
 	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-		*(unsigned *)data = (unsigned)memory->access;
+		*(unsigned *)data = sg_access_of(memory->access, device_asking(memory));
 		break;
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
 		*(CUmemoryPool *)data = (CUmemoryPool)memory->pool;

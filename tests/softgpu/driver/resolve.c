@@ -83,17 +83,26 @@ CUresult sg_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
 	if (!per_thread)
 		found = answer(symbol, 0, cudaVersion, &known);
 	*pfn = found != NULL ? (void *)(uintptr_t)found->address : NULL;
+	/* A failure is the status's alone, also for who does not ask for it. */
 	if (symbolStatus != NULL)
 		*symbolStatus = found != NULL ? CU_GET_PROC_ADDRESS_SUCCESS
 		                : known       ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
 		                              : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-	/* Who asks for the status finds the failure there. */
-	return found != NULL || symbolStatus != NULL ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+	return CUDA_SUCCESS;
 }
 
 CUresult sg_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
 {
-	return sg_cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, NULL);
+	void *found = NULL;
+
+	if (pfn == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult status = sg_cuGetProcAddress_v2(symbol, &found, cudaVersion, flags, NULL);
+	if (status == CUDA_SUCCESS && found == NULL)
+		return CUDA_ERROR_NOT_FOUND;
+	if (status == CUDA_SUCCESS)
+		*pfn = found;
+	return status;
 }
 
 CUresult sg_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)

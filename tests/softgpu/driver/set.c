@@ -32,7 +32,7 @@ CUresult sg_set_run(const struct sg_set *set)
 		uint64_t to = set->to + y * set->pitch;
 		void *row = (void *)(uintptr_t)to;
 		/* A graph may replay a set whose memory is gone. */
-		if (sg_arena_holds(to) && !sg_arena_check(to, set->width * set->element, true))
+		if (sg_arena_holds(to) && !sg_arena_check(to, set->width * set->element, SG_ANY_DEVICE, true))
 			return CUDA_ERROR_INVALID_VALUE;
 		if (set->element == 1)
 			memset(row, (int)(set->value & 0xff), set->width);

@@ -1,16 +1,12 @@
 /* Virtual memory management: physical memory, reserved addresses, mappings with an access each. */
+#include "tests/softgpu/driver/vmm.h"
+
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/softgpu/driver/memory.h"
-
-/* A CUmemGenericAllocationHandle. The handle and each mapping hold a reference. */
-struct sg_physical {
-	CUmemAllocationProp prop;
-	uint64_t offset; /* in the memfd */
-	size_t bytes;
-	unsigned handles, mappings;
-};
+#include "tests/softgpu/driver/share.h"
 
 /* What cuMemAddressReserve gave out, sorted or not: there are few. */
 struct reservation {
@@ -21,7 +17,7 @@ struct reservation {
 
 static struct reservation *reservations;
 
-static struct sg_physical *physical_of(CUmemGenericAllocationHandle handle)
+struct sg_physical *sg_physical_of(CUmemGenericAllocationHandle handle)
 {
 	const void *pointer = (const void *)(uintptr_t)handle;
 
@@ -33,7 +29,13 @@ static void drop_if_unused(struct sg_physical *physical)
 	if (physical->handles > 0 || physical->mappings > 0)
 		return;
 	sg_remove(physical);
-	sg_physical_give(physical->prop.location.id, physical->offset, physical->bytes);
+	if (physical->fd >= 0) {
+		close(physical->fd);
+		if (!physical->imported)
+			sg_physical_count(physical->prop.location.id, -(int64_t)physical->bytes);
+	} else {
+		sg_physical_give(physical->prop.location.id, physical->offset, physical->bytes);
+	}
 	free(physical);
 }
 
@@ -119,6 +121,45 @@ CUresult sg_cuMemAddressFree(CUdeviceptr ptr, size_t size)
 	return status;
 }
 
+CUmemGenericAllocationHandle sg_physical_adopt(const CUmemAllocationProp *prop, int fd, size_t bytes, bool imported)
+{
+	struct sg_physical *fresh = calloc(1, sizeof(*fresh));
+
+	if (fresh == NULL || !sg_add(fresh, SG_PHYSICAL)) {
+		free(fresh);
+		return 0;
+	}
+	*fresh = (struct sg_physical){.prop = *prop, .fd = fd, .bytes = bytes, .imported = imported, .handles = 1};
+	return (CUmemGenericAllocationHandle)(uintptr_t)fresh;
+}
+
+/* Memory that can be exported has a file of its own: what gets it must not get the rest of the device. */
+static CUmemGenericAllocationHandle create_shareable(const CUmemAllocationProp *prop, size_t bytes)
+{
+	int fd = bytes > sg_device_free(prop->location.id) ? -1 : sg_share_create(prop->location.id, bytes);
+	CUmemGenericAllocationHandle handle = fd < 0 ? 0 : sg_physical_adopt(prop, fd, bytes, false);
+
+	if (handle != 0)
+		sg_physical_count(prop->location.id, (int64_t)bytes);
+	else if (fd >= 0)
+		close(fd);
+	return handle;
+}
+
+static CUmemGenericAllocationHandle create_plain(const CUmemAllocationProp *prop, size_t bytes)
+{
+	uint64_t offset;
+
+	if (!sg_physical_take(prop->location.id, bytes, &offset))
+		return 0;
+	CUmemGenericAllocationHandle handle = sg_physical_adopt(prop, -1, bytes, false);
+	if (handle == 0)
+		sg_physical_give(prop->location.id, offset, bytes);
+	else
+		sg_physical_of(handle)->offset = offset;
+	return handle;
+}
+
 CUresult sg_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
                         unsigned long long flags)
 {
@@ -128,29 +169,16 @@ CUresult sg_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const
 
 	if (status != CUDA_SUCCESS)
 		return status;
-	if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE)
+	if ((prop->requestedHandleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	struct sg_physical *fresh = calloc(1, sizeof(*fresh));
-	if (fresh == NULL)
-		return CUDA_ERROR_OUT_OF_MEMORY;
 	sg_lock();
-	bool taken = sg_physical_take(prop->location.id, size, &fresh->offset);
-	if (taken && !sg_add(fresh, SG_PHYSICAL)) {
-		sg_physical_give(prop->location.id, fresh->offset, size);
-		taken = false;
-	}
-	if (taken) {
-		fresh->prop = *prop;
-		fresh->bytes = size;
-		fresh->handles = 1;
-	}
+	CUmemGenericAllocationHandle fresh = prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE
+	                                             ? create_shareable(prop, size)
+	                                             : create_plain(prop, size);
+	if (fresh != 0)
+		*handle = fresh;
 	sg_unlock();
-	if (!taken) {
-		free(fresh);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	*handle = (CUmemGenericAllocationHandle)(uintptr_t)fresh;
-	return CUDA_SUCCESS;
+	return fresh != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult sg_cuMemRelease(CUmemGenericAllocationHandle handle)
@@ -158,7 +186,7 @@ CUresult sg_cuMemRelease(CUmemGenericAllocationHandle handle)
 	CUresult status = CUDA_ERROR_INVALID_VALUE;
 
 	sg_lock();
-	struct sg_physical *physical = physical_of(handle);
+	struct sg_physical *physical = sg_physical_of(handle);
 	if (physical != NULL && physical->handles > 0) {
 		physical->handles--;
 		drop_if_unused(physical);
@@ -183,7 +211,7 @@ CUresult sg_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAl
 	CUresult status = CUDA_ERROR_INVALID_VALUE;
 
 	sg_lock();
-	struct sg_physical *physical = physical_of(handle);
+	struct sg_physical *physical = sg_physical_of(handle);
 	bool known = physical != NULL && physical->handles > 0 && flags == 0;
 	/* The driver maps memory whole. */
 	if (known && (offset != 0 || size != physical->bytes)) {
@@ -197,7 +225,7 @@ CUresult sg_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAl
 		                              .physical = physical,
 		                              .physical_offset = offset};
 		status = CUDA_ERROR_OUT_OF_MEMORY;
-		if (sg_arena_map(ptr, size, physical->offset + offset)) {
+		if (sg_arena_map(ptr, size, physical->fd, physical->offset + offset)) {
 			if (sg_allocation_add(&fresh) != NULL) {
 				physical->mappings++;
 				status = CUDA_SUCCESS;
@@ -210,80 +238,98 @@ CUresult sg_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAl
 	return status;
 }
 
-/* The range must consist of whole mappings. Calls `act` for each when it does. */
-static bool for_whole_mappings(uint64_t address, size_t bytes, bool (*act)(struct sg_allocation *mapping, int access),
-                               int access)
+/* Does the range consist of whole mappings? */
+static bool is_whole_mappings(uint64_t address, size_t bytes)
 {
-	uint64_t at = address;
-
-	while (at - address < bytes) {
-		struct sg_allocation *mapping = sg_allocation_of(at);
+	for (uint64_t at = address; at - address < bytes;) {
+		const struct sg_allocation *mapping = sg_allocation_of(at);
 		if (mapping == NULL || mapping->kind != SG_MEMORY_MAPPING ||
 		    mapping->bytes > bytes - (size_t)(at - address))
 			return false;
 		at += mapping->bytes;
 	}
-	for (at = address; at - address < bytes;) {
-		struct sg_allocation *mapping = sg_allocation_of(at);
-		at += mapping->bytes;
-		if (!act(mapping, access))
-			return false;
-	}
 	return true;
 }
 
-static bool unmap(struct sg_allocation *mapping, int access)
+static void unmap(struct sg_allocation *mapping)
 {
 	struct sg_physical *physical = mapping->physical;
 
-	(void)access;
 	sg_arena_unmap(mapping->address, mapping->bytes);
 	sg_allocation_remove(mapping);
 	physical->mappings--;
 	drop_if_unused(physical);
-	return true;
 }
 
 CUresult sg_cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
+	CUresult status = CUDA_ERROR_INVALID_VALUE;
+
 	sg_lock();
-	/* An operation under way must not lose its memory: a real device would fault, this process would die. */
-	sg_drain_all();
-	bool done = size > 0 && for_whole_mappings(ptr, size, unmap, 0);
+	if (size > 0 && is_whole_mappings(ptr, size)) {
+		/* An operation under way must not lose its memory: a real device would fault, this process would die. */
+		sg_drain_all();
+		/* That lets go of the lock: another thread may have been here. */
+		if (is_whole_mappings(ptr, size)) {
+			for (size_t done = 0, bytes; done < size; done += bytes) {
+				struct sg_allocation *mapping = sg_allocation_of(ptr + done);
+				bytes = mapping->bytes;
+				unmap(mapping);
+			}
+			status = CUDA_SUCCESS;
+		}
+	} else if (size > 0 && reserved(ptr, size) && !has_mappings(ptr, size)) {
+		/* The driver has nothing against unmapping what is reserved only. */
+		status = CUDA_SUCCESS;
+	}
 	sg_unlock();
-	return done ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return status;
 }
 
-static bool protect(struct sg_allocation *mapping, int access)
+/* What the descriptions make of an access: devices that they do not name keep theirs. False where one is wrong. */
+static bool changed_access(uint16_t *access, const CUmemAccessDesc *desc, size_t count)
 {
-	if (!sg_arena_protect(mapping->address, mapping->bytes, (enum sg_access)access))
-		return false;
-	mapping->access = (enum sg_access)access;
+	for (size_t i = 0; i < count; i++) {
+		int device = desc[i].location.id;
+		if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || !sg_is_device(device) ||
+		    (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
+		     desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
+			return false;
+		*access = (uint16_t)((*access & ~(3u << 2 * device)) | (unsigned)desc[i].flags << 2 * device);
+	}
+	return true;
+}
+
+static bool protect_all(uint64_t address, size_t bytes, const CUmemAccessDesc *desc, size_t count)
+{
+	for (uint64_t at = address; at - address < bytes;) {
+		struct sg_allocation *mapping = sg_allocation_of(at);
+		uint16_t access = mapping->access;
+		changed_access(&access, desc, count);
+		if (!sg_arena_protect(mapping->address, mapping->bytes, access))
+			return false;
+		mapping->access = access;
+		at += mapping->bytes;
+	}
 	return true;
 }
 
 CUresult sg_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
-	int access = -1;
+	uint16_t access = SG_ACCESS_WRITE;
 
-	if (desc == NULL || count == 0 || size == 0)
+	if (desc == NULL || count == 0 || size == 0 || !changed_access(&access, desc, count))
 		return CUDA_ERROR_INVALID_VALUE;
 	sg_lock();
-	struct sg_allocation *first = sg_allocation_of(ptr);
-	for (size_t i = 0; i < count; i++) {
-		if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || !sg_is_device(desc[i].location.id) ||
-		    (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
-		     desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
-			first = NULL;
-		/* One access for all devices: the widest that was asked for. */
-		else if ((int)desc[i].flags > access)
-			access = (int)desc[i].flags;
-	}
-	if (first != NULL && access != SG_ACCESS_WRITE)
+	bool good = is_whole_mappings(ptr, size);
+	/* Work under way has the access that it was checked for. */
+	if (good && access != SG_ACCESS_WRITE) {
 		sg_drain_all();
-	bool done = first != NULL && for_whole_mappings(ptr, size, protect, access);
+		good = is_whole_mappings(ptr, size);
+	}
+	good = good && protect_all(ptr, size, desc, count);
 	sg_unlock();
-	return done ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult sg_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
@@ -296,7 +342,7 @@ CUresult sg_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *locat
 	sg_lock();
 	const struct sg_allocation *mapping = sg_allocation_at(ptr);
 	if (mapping != NULL && mapping->kind == SG_MEMORY_MAPPING) {
-		*flags = (unsigned long long)mapping->access;
+		*flags = sg_access_of(mapping->access, location->id);
 		status = CUDA_SUCCESS;
 	}
 	sg_unlock();
@@ -321,7 +367,7 @@ CUresult sg_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, vo
 CUresult sg_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle)
 {
 	sg_lock();
-	const struct sg_physical *physical = physical_of(handle);
+	const struct sg_physical *physical = sg_physical_of(handle);
 	if (physical != NULL && prop != NULL)
 		*prop = physical->prop;
 	sg_unlock();

@@ -69,6 +69,45 @@ static void give(void *data, uint64_t address)
 	MUST(!"an address was given back that was not taken");
 }
 
+/* A heap of one block, which is always the same and may be taken and given back as often as a kernel likes. */
+static uint64_t heap_take(void *data, size_t bytes)
+{
+	(void)data;
+	return bytes <= 64 ? (uint64_t)(uintptr_t)(room.live + LIVE_BYTES - DATA_BYTES) : 0;
+}
+
+static bool heap_give(void *data, uint64_t address)
+{
+	(void)data;
+	return address == (uint64_t)(uintptr_t)(room.live + LIVE_BYTES - DATA_BYTES);
+}
+
+static bool conditional(void *data, uint64_t handle, uint32_t value)
+{
+	(void)data;
+	return (handle ^ value) & 1;
+}
+
+/* Every handle is a texture or a surface of some shape: eight bytes to a texel, all of them live. */
+static bool texture(void *data, uint64_t handle, struct ptx_texture *ret_texture)
+{
+	(void)data;
+	*ret_texture = (struct ptx_texture){.is_surface = handle & 1,
+	                                    .is_line = !(handle & 1) && (handle & 2),
+	                                    .normalized = handle >> 2 & 1,
+	                                    .as_float = handle >> 3 & 1,
+	                                    .dimensions = (uint8_t)(handle >> 4 & 3 ? handle >> 4 & 3 : 1),
+	                                    .channels = 4,
+	                                    .channel_bytes = 2,
+	                                    .kind = handle >> 6 & 1 ? PTX_CHANNEL_FLOAT : PTX_CHANNEL_SIGNED,
+	                                    .wrap = {handle >> 7 & 3, handle >> 9 & 3, handle >> 11 & 3},
+	                                    .size = {4, 4, 2},
+	                                    .address = (uint64_t)(uintptr_t)(room.live + LIVE_BYTES - DATA_BYTES),
+	                                    .pitch = 32,
+	                                    .slice = 128};
+	return handle != 0;
+}
+
 static void open_room(void)
 {
 	unsigned char *all = mmap(NULL, LIVE_BYTES + 2 * (size_t)GUARD_BYTES, PROT_NONE,
@@ -103,7 +142,13 @@ static void run(const struct ptx_function *function)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-	struct ptx_memory memory = {.check = check, .alloc = take, .free = give};
+	struct ptx_memory memory = {.check = check,
+	                            .alloc = take,
+	                            .free = give,
+	                            .heap_take = heap_take,
+	                            .heap_give = heap_give,
+	                            .conditional = conditional,
+	                            .texture = texture};
 	char *copy = malloc(bytes ? bytes : 1), log[96];
 	struct ptx_module *module = NULL;
 

@@ -15,6 +15,10 @@ import sys
 NEEDS = {"nothing": "SG_NEEDS_NOTHING", "init": "SG_NEEDS_INIT", "health": "SG_NEEDS_HEALTH", "context": "SG_NEEDS_CONTEXT"}
 BANNER = "/* Written by tests/softgpu/gen/exports.py from symbols.tsv and cuda.h: do not edit. */\n"
 
+# cudaProfiler.h is in a package of its own, which is not always there beside cuda.h.
+PROFILER = "CUresult cuProfilerInitialize(const char *configFile, const char *outputFile, int outputMode);\n" \
+           "CUresult cuProfilerStart(void);\nCUresult cuProfilerStop(void);\n"
+
 
 def read_symbols(path):
     with open(path) as table:
@@ -25,7 +29,7 @@ def read_symbols(path):
 
 def read_prototypes(compiler):
     text = subprocess.run(compiler + ["-E", "-P", "-D__CUDA_API_VERSION_INTERNAL", "-"], check=True, text=True, stdout=subprocess.PIPE,
-                          input="#include <cuda.h>\n#include <cudaProfiler.h>\n").stdout
+                          input="#include <cuda.h>\n" + PROFILER).stdout
     found = re.findall(r"CUresult\s+(cu\w+)\s*\(([^;]*?)\)\s*;", text, re.S)
     return {name: " ".join(arguments.split()) for name, arguments in found}
 
@@ -42,7 +46,7 @@ def base_of(symbol):
 
 def write_header(path, prototypes):
     with open(path, "w") as out:
-        out.write(BANNER + "#ifndef SOFTGPU_IMPLEMENTATIONS_H\n#define SOFTGPU_IMPLEMENTATIONS_H\n\n#include <cuda.h>\n#include <cudaProfiler.h>\n\n"
+        out.write(BANNER + "#ifndef SOFTGPU_IMPLEMENTATIONS_H\n#define SOFTGPU_IMPLEMENTATIONS_H\n\n#include <cuda.h>\n\n"
                   "#pragma GCC visibility push(hidden)\n")
         for name, arguments in prototypes.items():
             if base_of(name) == name:
@@ -67,6 +71,7 @@ def write_source(path, rows, prototypes):
     with open(path, "w") as out:
         out.write(BANNER + '#include "tests/softgpu/driver/core.h"\n#include "tests/softgpu/driver/resolve.h"\n\n'
                   '#define SG_EXPORT __attribute__((visibility("default")))\n\n')
+        out.write(PROFILER + "\n")
         out.write("\n".join(wrapper(index, row, prototypes) for index, row in enumerate(rows)))
         out.write(f"\nconst size_t sg_symbol_count = {len(rows)};\n\nconst struct sg_symbol sg_symbols[] = {{\n")
         for row in rows:

@@ -1,8 +1,7 @@
 """Programs for cuda.core and cuda.bindings, as anyone would write them for a GPU, on the software GPU.
 
-The folder of its libcuda.so.1 comes in SOFTGPU_DIR. NVRTC (nvidia-cuda-nvrtc, 58 MB) and cuda-core are no part of scripts/setup: where they
-are missing, the tests are skipped and say so."""
-import importlib.util
+The folder of its libcuda.so.1 comes in SOFTGPU_DIR. scripts/setup installs cuda-core and NVRTC; where it could not, the tests are skipped and
+say so."""
 import os
 import pathlib
 import subprocess
@@ -17,14 +16,18 @@ MODES = ("", "shuffle:3")
 
 def missing():
     try:
-        found = {name: importlib.util.find_spec(name) is not None for name in ("numpy", "cuda.core", "cuda.bindings.driver")}
-        wheels = importlib.util.find_spec("nvidia.cu13") or importlib.util.find_spec("nvidia.cuda_nvrtc")
-    except ModuleNotFoundError:
-        return "cuda-core"
-    return ", ".join([name for name, there in found.items() if not there] + ([] if wheels else ["nvidia-cuda-nvrtc"]))
+        from cuda.bindings import nvrtc
+        import cuda.core  # noqa: F401
+        import numpy  # noqa: F401
+        nvrtc.nvrtcVersion()
+    except ImportError as error:
+        return error.name or str(error)
+    except RuntimeError:  # cuda-bindings' word for a library that is not there
+        return "NVRTC"
+    return ""
 
 
-pytestmark = pytest.mark.skipif(bool(missing()), reason=f"not installed: {missing()} (pip install cuda-core 'nvidia-cuda-nvrtc==13.0.*')")
+pytestmark = pytest.mark.skipif(bool(missing()), reason=f"not installed: {missing()}")
 
 
 def environment(mode=""):

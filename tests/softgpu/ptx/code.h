@@ -79,6 +79,21 @@ enum special {
 	SP_MASK_LT,
 	SP_MASK_GE,
 	SP_MASK_GT,
+	SP_CLUSTERID_X,
+	SP_CLUSTERID_Y,
+	SP_CLUSTERID_Z,
+	SP_NCLUSTERID_X,
+	SP_NCLUSTERID_Y,
+	SP_NCLUSTERID_Z,
+	SP_CLUSTER_CTAID_X,
+	SP_CLUSTER_CTAID_Y,
+	SP_CLUSTER_CTAID_Z,
+	SP_CLUSTER_NCTAID_X,
+	SP_CLUSTER_NCTAID_Y,
+	SP_CLUSTER_NCTAID_Z,
+	SP_CLUSTER_RANK,
+	SP_CLUSTER_SIZE,
+	SP_CLUSTER_EXPLICIT,
 	SP_STORED, /* those before this are slots; those after are read when asked for */
 	SP_CLOCK = SP_STORED,
 	SP_CLOCK_HI,
@@ -92,8 +107,9 @@ struct warp;
 struct insn;
 
 enum step {
-	STEP_NEXT, /* go on at warp->pc */
-	STEP_TURN, /* the lanes' own program counters were written: choose again which lanes run */
+	STEP_NEXT,  /* go on at warp->pc */
+	STEP_TURN,  /* the lanes' own program counters were written: choose again which lanes run */
+	STEP_YIELD, /* the same, and other warps shall run first: these lanes wait for them */
 	STEP_FAULT,
 };
 
@@ -152,6 +168,7 @@ struct ptx_function {
 	unsigned formal_count, result_count;
 	size_t params_bytes, local_bytes, shared_bytes;
 	uint32_t max_threads, required[3]; /* 0: not said */
+	uint32_t cluster[3];               /* blocks, 0: not said */
 	step_fn outside;                   /* what a call does when the driver, not the module, has the body; NULL */
 	struct ptx_function *next;
 };
@@ -198,5 +215,7 @@ void ptx_arena_free(struct arena *arena);
 #define PARAM_LIMIT 32764u
 #define REGISTER_LIMIT (1u << 20)
 #define CALL_DEPTH_LIMIT 256u
+#define CLUSTER_BARRIER 16u /* behind those with numbers */
+#define CLUSTER_LIMIT 16u
 
 #endif

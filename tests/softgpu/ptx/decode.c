@@ -238,7 +238,7 @@ bool ptx_address(struct statement *statement, unsigned index, struct insn *insn)
 	const struct operand *operand = &statement->operands[index];
 	const struct symbol *symbol = operand->symbol;
 
-	if (operand->kind != OPERAND_ADDRESS)
+	if (operand->kind != OPERAND_ADDRESS || operand->count)
 		return ptx_bad(statement, "an address in brackets is due");
 	insn->imm = operand->offset;
 	if (symbol) {
@@ -273,10 +273,9 @@ bool ptx_address(struct statement *statement, unsigned index, struct insn *insn)
 /* What the ISA has, 9.0 included, and this interpreter has not. All other names are mistakes in the text. */
 static bool is_known(struct slice opcode)
 {
-	static const char names[] =
-		" alloca clusterlaunchcontrol getctarank istypep mapa mbarrier movmatrix multimem "
-		"setmaxnreg stackrestore stacksave stmatrix suld suq sured sust tcgen05 tensormap tex tld4 "
-		"txq vabsdiff vadd vavrg2 vavrg4 vmad vmax vmin vset vshl vshr vsub wgmma wmma ";
+	static const char names[] = " alloca clusterlaunchcontrol istypep movmatrix multimem "
+				    "setmaxnreg stackrestore stacksave stmatrix sured tcgen05 tensormap tld4 "
+				    "vabsdiff vadd vavrg2 vavrg4 vmad vmax vmin vset vshl vshr vsub wgmma wmma ";
 	char word[40];
 
 	return (size_t)snprintf(word, sizeof(word), " %.*s ", SLICE(opcode)) < sizeof(word) && strstr(names, word);
@@ -284,8 +283,8 @@ static bool is_known(struct slice opcode)
 
 bool ptx_decode(struct loader *loader, struct statement *statement)
 {
-	const struct rule *const sets[] = {ptx_rules_arithmetic, ptx_rules_bits, ptx_rules_memory, ptx_rules_control,
-	                                   ptx_rules_matrix};
+	const struct rule *const sets[] = {ptx_rules_arithmetic, ptx_rules_bits,  ptx_rules_memory, ptx_rules_control,
+	                                   ptx_rules_matrix,     ptx_rules_async, ptx_rules_texture};
 
 	for (size_t set = 0; set < sizeof(sets) / sizeof(sets[0]); set++)
 		for (const struct rule *rule = sets[set]; rule->name; rule++)

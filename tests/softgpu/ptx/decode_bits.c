@@ -297,6 +297,12 @@ static bool take_space(struct statement *statement, struct insn *insn)
 	             {"shared::cta", SPACE_SHARED}, {"local", SPACE_LOCAL}, {"param", SPACE_PARAM},
 	             {"param::entry", SPACE_PARAM}};
 
+	/* Of the cluster's blocks together, which only isspacep tells from the block's own. */
+	if (ptx_modifier(statement, "shared::cluster")) {
+		insn->space = SPACE_SHARED;
+		insn->width = 1;
+		return true;
+	}
 	for (unsigned n = 0; n < sizeof(words) / sizeof(words[0]); n++)
 		if (ptx_modifier(statement, words[n].word)) {
 			insn->space = words[n].space;

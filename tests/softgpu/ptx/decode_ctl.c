@@ -156,6 +156,19 @@ static bool decode_nanosleep(struct statement *statement, int unused)
 	       ptx_put(statement, insn);
 }
 
+static bool decode_cluster_barrier(struct statement *statement)
+{
+	struct insn insn = INSN_INIT;
+	bool arrive = ptx_modifier(statement, "arrive"), wait = ptx_modifier(statement, "wait");
+
+	ptx_modifier(statement, "release");
+	ptx_modifier(statement, "relaxed");
+	ptx_modifier(statement, "acquire");
+	ptx_modifier(statement, "aligned");
+	insn.run = arrive == wait ? NULL : ptx_step_cluster(arrive ? CLUSTER_ARRIVE : CLUSTER_WAIT);
+	return ptx_operand_count(statement, 0, 0) && ptx_put(statement, insn);
+}
+
 /* bar.warp.sync is a warp's; all others are the block's. */
 static bool decode_barrier(struct statement *statement, int unused)
 {
@@ -170,6 +183,8 @@ static bool decode_barrier(struct statement *statement, int unused)
 		return ptx_operand_count(statement, 1, 1) && ptx_source(statement, 0, TY_B32, &insn.m) &&
 		       ptx_put(statement, insn);
 	}
+	if (ptx_modifier(statement, "cluster"))
+		return decode_cluster_barrier(statement);
 	ptx_modifier(statement, "cta");
 	ptx_modifier(statement, "aligned");
 	arrive = ptx_modifier(statement, "arrive");

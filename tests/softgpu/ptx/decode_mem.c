@@ -38,9 +38,15 @@ static enum ptx_space take_space(struct statement *statement)
 	static const struct {
 		const char *word;
 		enum ptx_space space;
-	} words[] = {{"global", SPACE_GLOBAL},      {"const", SPACE_CONST},      {"shared", SPACE_SHARED},
-	             {"shared::cta", SPACE_SHARED}, {"local", SPACE_LOCAL},      {"param", SPACE_PARAM},
-	             {"param::entry", SPACE_PARAM}, {"param::func", SPACE_PARAM}};
+	} words[] = {{"global", SPACE_GLOBAL},
+	             {"const", SPACE_CONST},
+	             {"shared", SPACE_SHARED},
+	             {"shared::cta", SPACE_SHARED},
+	             {"shared::cluster", SPACE_SHARED},
+	             {"local", SPACE_LOCAL},
+	             {"param", SPACE_PARAM},
+	             {"param::entry", SPACE_PARAM},
+	             {"param::func", SPACE_PARAM}};
 
 	for (unsigned n = 0; n < sizeof(words) / sizeof(words[0]); n++)
 		if (ptx_modifier(statement, words[n].word))
@@ -174,6 +180,14 @@ static bool accept_all(struct statement *statement)
 	return true;
 }
 
+static bool has_modifier(const struct statement *statement, const char *word)
+{
+	for (unsigned n = 0; n < statement->modifier_count; n++)
+		if (slice_is(statement->modifiers[n], word))
+			return true;
+	return false;
+}
+
 /* Copies at once; committing and waiting have nothing to do. */
 static bool decode_cp(struct statement *statement, int unused)
 {
@@ -182,6 +196,8 @@ static bool decode_cp(struct statement *statement, int unused)
 
 	if (!ptx_modifier(statement, "async"))
 		return ptx_unsupported(statement, NULL);
+	if (has_modifier(statement, "bulk") || has_modifier(statement, "mbarrier"))
+		return ptx_decode_bulk(statement);
 	if (ptx_modifier(statement, "commit_group") || ptx_modifier(statement, "wait_group") ||
 	    ptx_modifier(statement, "wait_all")) {
 		insn.run = ptx_step_control(CONTROL_NOTHING);
@@ -219,8 +235,9 @@ static bool decode_hint(struct statement *statement, int unused)
 
 static bool decode_fence(struct statement *statement, int unused)
 {
-	static const char *const words[] = {"cta", "gl",      "sys",     "gpu",     "cluster",
-	                                    "sc",  "acq_rel", "acquire", "release", "proxy"};
+	static const char *const words[] = {
+		"cta",     "gl",    "sys",   "gpu",   "cluster", "sc",          "acq_rel",         "acquire",
+		"release", "proxy", "async", "alias", "global",  "shared::cta", "shared::cluster", "mbarrier_init"};
 	struct insn insn = INSN_INIT;
 
 	for (unsigned n = 0; n < sizeof(words) / sizeof(words[0]); n++)

@@ -106,7 +106,13 @@ static bool read_tuning(struct loader *loader, struct ptx_function *function)
 		} else if (slice_is(word, "reqntid")) {
 			if (!read_dims(loader, function->required))
 				return false;
-		} else if (slice_is(word, "minnctapersm") || slice_is(word, "maxnctapersm") || slice_is(word, "maxnreg")) {
+		} else if (slice_is(word, "reqnctapercluster")) {
+			if (!read_dims(loader, function->cluster))
+				return false;
+		} else if (slice_is(word, "explicitcluster")) {
+			continue; /* the launch says its shape; the hardware refuses launches that do not */
+		} else if (slice_is(word, "minnctapersm") || slice_is(word, "maxnctapersm") ||
+		           slice_is(word, "maxnreg") || slice_is(word, "maxclusterrank")) {
 			uint64_t ignored;
 
 			if (!ptx_integer(loader, &ignored))

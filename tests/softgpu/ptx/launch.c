@@ -1,4 +1,4 @@
-/* A launch: checks its shape, and runs its blocks on host threads that share nothing but the count of blocks taken. */
+/* A launch: checks its shape, and runs its clusters, mostly of one block, on host threads that share nothing but the count of those taken. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -56,6 +56,8 @@ static void block_destroy(struct block *block)
 /* Special registers that do not change from block to block. */
 static void fill_special(struct warp *warp, const struct ptx_launch *shape, const struct block *block)
 {
+	const struct launch *launch = block->launch;
+
 	for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
 		uint32_t thread = warp->index * WARP_LANES + lane;
 		const uint32_t values[SP_STORED] = {
@@ -80,6 +82,18 @@ static void fill_special(struct warp *warp, const struct ptx_launch *shape, cons
 			[SP_MASK_LE] = (2u << lane) - 1,
 			[SP_MASK_GE] = UINT32_MAX << lane,
 			[SP_MASK_GT] = ~((2u << lane) - 1),
+			[SP_NCLUSTERID_X] = shape->grid[0] / launch->cluster[0],
+			[SP_NCLUSTERID_Y] = shape->grid[1] / launch->cluster[1],
+			[SP_NCLUSTERID_Z] = shape->grid[2] / launch->cluster[2],
+			[SP_CLUSTER_CTAID_X] = block->rank % launch->cluster[0],
+			[SP_CLUSTER_CTAID_Y] = block->rank / launch->cluster[0] % launch->cluster[1],
+			[SP_CLUSTER_CTAID_Z] = block->rank / launch->cluster[0] / launch->cluster[1],
+			[SP_CLUSTER_NCTAID_X] = launch->cluster[0],
+			[SP_CLUSTER_NCTAID_Y] = launch->cluster[1],
+			[SP_CLUSTER_NCTAID_Z] = launch->cluster[2],
+			[SP_CLUSTER_RANK] = block->rank,
+			[SP_CLUSTER_SIZE] = block->cluster->count,
+			[SP_CLUSTER_EXPLICIT] = launch->explicit_cluster,
 		};
 
 		for (unsigned n = 0; n < SP_STORED; n++)
@@ -87,14 +101,18 @@ static void fill_special(struct warp *warp, const struct ptx_launch *shape, cons
 	}
 }
 
-static bool block_create(struct block *block, struct launch *launch)
+static bool block_create(struct block *block, struct launch *launch, struct cluster *cluster, uint32_t rank)
 {
 	const struct ptx_function *function = launch->function;
 	const struct ptx_launch *shape = launch->shape;
 	const struct ptx_module *module = function->module;
 
-	*block = (struct block){
-		.launch = launch, .function = function, .memory = &module->memory, .params = shape->params};
+	*block = (struct block){.launch = launch,
+	                        .cluster = cluster,
+	                        .rank = rank,
+	                        .function = function,
+	                        .memory = &module->memory,
+	                        .params = shape->params};
 	block->params_bytes = function->params_bytes;
 	block->limit = shape->instruction_limit ? shape->instruction_limit : DEFAULT_LIMIT;
 	block->thread_count = shape->block[0] * shape->block[1] * shape->block[2];
@@ -129,14 +147,17 @@ static bool block_create(struct block *block, struct launch *launch)
 	return true;
 }
 
-/* Makes the block ready for the index-th place of the grid. What the one before left in registers is not cleared. */
+/* Makes the block ready for its place in the index-th cluster of the grid. What the one before left in registers is not cleared. */
 static void block_reset(struct block *block, uint64_t index)
 {
-	const uint32_t *grid = block->launch->shape->grid;
+	const uint32_t *grid = block->launch->shape->grid, *size = block->launch->cluster;
+	const uint64_t wide = grid[0] / size[0], high = grid[1] / size[1];
+	const uint32_t cluster[] = {(uint32_t)(index % wide), (uint32_t)(index / wide % high),
+	                            (uint32_t)(index / wide / high)};
 
-	block->ctaid[0] = (uint32_t)(index % grid[0]);
-	block->ctaid[1] = (uint32_t)(index / grid[0] % grid[1]);
-	block->ctaid[2] = (uint32_t)(index / grid[0] / grid[1]);
+	block->ctaid[0] = cluster[0] * size[0] + block->rank % size[0];
+	block->ctaid[1] = cluster[1] * size[1] + block->rank / size[0] % size[1];
+	block->ctaid[2] = cluster[2] * size[2] + block->rank / size[0] / size[1];
 	block->instructions = 0;
 	memset(block->barriers, 0, sizeof(block->barriers));
 	memset(block->shared, 0, block->shared_bytes);
@@ -148,7 +169,7 @@ static void block_reset(struct block *block, uint64_t index)
 		while (entry->next)
 			entry = entry->next;
 		warp->live = threads >= WARP_LANES ? UINT32_MAX : (1u << threads) - 1;
-		warp->at_sync = warp->at_barrier = 0;
+		warp->at_sync = warp->at_barrier = warp->cluster_arrived = 0;
 		warp->rotate = false;
 		warp->group = warp->live;
 		memset(warp->waiting, 0, sizeof(warp->waiting));
@@ -156,8 +177,10 @@ static void block_reset(struct block *block, uint64_t index)
 		for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
 			warp->lane_pc[lane] = 0;
 			warp->lane_frame[lane] = entry;
-			for (unsigned axis = 0; axis < 3; axis++)
+			for (unsigned axis = 0; axis < 3; axis++) {
 				warp->special[(SP_CTAID_X + axis) * WARP_LANES + lane] = block->ctaid[axis];
+				warp->special[(SP_CLUSTERID_X + axis) * WARP_LANES + lane] = cluster[axis];
+			}
 		}
 	}
 }
@@ -169,29 +192,62 @@ static void fail_launch(struct launch *launch, const struct ptx_fault *fault)
 	atomic_store(&launch->stop, true);
 }
 
-static void *run_blocks(void *data)
+static bool cluster_create(struct cluster *cluster, struct launch *launch)
+{
+	uint32_t count = launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
+	bool good = true;
+
+	*cluster = (struct cluster){.blocks = calloc(count, sizeof(*cluster->blocks)), .count = count};
+	for (uint32_t rank = 0; cluster->blocks && rank < count && good; rank++)
+		good = block_create(&cluster->blocks[rank], launch, cluster, rank);
+	return cluster->blocks && good;
+}
+
+static void *run_clusters(void *data)
 {
 	struct launch *launch = data;
-	struct block block;
+	struct cluster cluster;
 
-	if (!block_create(&block, launch)) {
+	if (!cluster_create(&cluster, launch)) {
 		struct ptx_fault fault;
 
 		refuse(&fault, PTX_OUT_OF_MEMORY, "no memory for a block's registers");
 		fail_launch(launch, &fault);
 	}
 	while (!atomic_load_explicit(&launch->stop, memory_order_relaxed)) {
-		uint64_t index = atomic_fetch_add_explicit(&launch->next_block, 1, memory_order_relaxed);
+		uint64_t index = atomic_fetch_add_explicit(&launch->next_cluster, 1, memory_order_relaxed);
 
-		if (index >= launch->blocks)
+		if (index >= launch->clusters)
 			break;
-		block_reset(&block, index);
-		ptx_block_run(&block);
-		if (block.fault.status != PTX_OK)
-			fail_launch(launch, &block.fault);
+		for (uint32_t n = 0; n < cluster.count; n++)
+			block_reset(&cluster.blocks[n], index);
+		ptx_cluster_run(&cluster);
+		for (uint32_t n = 0; n < cluster.count; n++)
+			if (cluster.blocks[n].fault.status != PTX_OK)
+				fail_launch(launch, &cluster.blocks[n].fault);
 	}
-	block_destroy(&block);
+	for (uint32_t n = 0; cluster.blocks && n < cluster.count; n++)
+		block_destroy(&cluster.blocks[n]);
+	free(cluster.blocks);
 	return NULL;
+}
+
+/* The cluster's shape: the launch's, or what the kernel says, or one block. */
+static enum ptx_status take_cluster(struct launch *launch, struct ptx_fault *fault)
+{
+	const uint32_t *asked = launch->shape->cluster, *said = launch->function->cluster, *grid = launch->shape->grid;
+	const uint32_t *size = asked[0] ? asked : said;
+
+	launch->explicit_cluster = size[0] != 0;
+	for (unsigned n = 0; n < 3; n++)
+		launch->cluster[n] = size[n] ? size[n] : 1;
+	if (asked[0] && said[0] && memcmp(asked, said, 3 * sizeof(*said)) != 0)
+		return refuse(fault, PTX_BAD_LAUNCH, "the cluster is not what the kernel's .reqnctapercluster says");
+	size = launch->cluster;
+	if (size[0] > CLUSTER_LIMIT || size[1] > CLUSTER_LIMIT || size[2] > CLUSTER_LIMIT ||
+	    size[0] * size[1] * size[2] > CLUSTER_LIMIT || grid[0] % size[0] || grid[1] % size[1] || grid[2] % size[2])
+		return refuse(fault, PTX_BAD_LAUNCH, "the grid is not made of clusters of this shape");
+	return PTX_OK;
 }
 
 static enum ptx_status check_shape(const struct ptx_function *function, const struct ptx_launch *shape,
@@ -217,14 +273,14 @@ static enum ptx_status check_shape(const struct ptx_function *function, const st
 	return PTX_OK;
 }
 
-static unsigned choose_threads(const struct ptx_launch *shape, uint64_t blocks)
+static unsigned choose_threads(const struct ptx_launch *shape, uint64_t clusters)
 {
 	long cores = shape->host_threads ? (long)shape->host_threads : sysconf(_SC_NPROCESSORS_ONLN);
 	uint64_t threads = cores < 1 ? 1 : (uint64_t)cores;
 
 	if (threads > HOST_THREADS_LIMIT)
 		threads = HOST_THREADS_LIMIT;
-	return (unsigned)(threads < blocks ? threads : blocks);
+	return (unsigned)(threads < clusters ? threads : clusters);
 }
 
 enum ptx_status ptx_run(const struct ptx_function *function, const struct ptx_launch *shape, struct ptx_fault *ret_fault)
@@ -236,20 +292,23 @@ enum ptx_status ptx_run(const struct ptx_function *function, const struct ptx_la
 	if (check_shape(function, shape, fault) != PTX_OK)
 		return fault->status;
 	struct launch launch = {.function = function, .shape = shape};
-	launch.blocks = (uint64_t)shape->grid[0] * shape->grid[1] * shape->grid[2];
-	threads = choose_threads(shape, launch.blocks);
+	if (take_cluster(&launch, fault) != PTX_OK)
+		return fault->status;
+	launch.clusters = (uint64_t)shape->grid[0] * shape->grid[1] * shape->grid[2] /
+	                  (launch.cluster[0] * launch.cluster[1] * launch.cluster[2]);
+	threads = choose_threads(shape, launch.clusters);
 	if (threads > 1) {
 		/* The process's signals are for its own threads. */
 		sigset_t all, before;
 
 		sigfillset(&all);
 		pthread_sigmask(SIG_SETMASK, &all, &before);
-		/* With fewer helpers than asked for, or none, the blocks still all run: here. */
-		while (started < threads - 1 && !pthread_create(&helpers[started], NULL, run_blocks, &launch))
+		/* With fewer helpers than asked for, or none, the clusters still all run: here. */
+		while (started < threads - 1 && !pthread_create(&helpers[started], NULL, run_clusters, &launch))
 			started++;
 		pthread_sigmask(SIG_SETMASK, &before, NULL);
 	}
-	run_blocks(&launch);
+	run_clusters(&launch);
 	while (started)
 		pthread_join(helpers[--started], NULL);
 	if (!launch.faulted)

@@ -144,7 +144,7 @@ struct operand {
 	uint64_t offset;       /* of addresses and variables */
 	struct slice name;
 	enum special special;
-	enum operand_kind item_kinds[8]; /* of a vector: registers, constants, sinks */
+	enum operand_kind item_kinds[8]; /* of a vector, also behind an address: registers, constants, sinks */
 	uint32_t items[8];
 	enum ptx_type item_types[8];
 	struct constant item_constants[8];
@@ -198,6 +198,8 @@ bool ptx_destination_of(struct statement *statement, const struct operand *opera
 bool ptx_address(struct statement *statement, unsigned index, struct insn *insn);
 bool ptx_item_source(struct statement *statement, struct operand *operand, unsigned item, enum ptx_type type, bool wide,
                      uint32_t *ret_operand);
+/* decode_async.c: cp.async.bulk and cp.async.mbarrier, behind "cp.async". */
+bool ptx_decode_bulk(struct statement *statement);
 /* Emits when the step is there, else says that the instruction is not supported. */
 bool ptx_put(struct statement *statement, struct insn insn);
 #define INSN_INIT                                                                                                      \
@@ -211,6 +213,6 @@ struct rule {
 	int op;
 };
 extern const struct rule ptx_rules_arithmetic[], ptx_rules_bits[], ptx_rules_memory[], ptx_rules_control[],
-	ptx_rules_matrix[];
+	ptx_rules_matrix[], ptx_rules_async[], ptx_rules_texture[];
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "tests/softgpu/ptx/code.h"
 
-#define BARRIERS 16u
+#define BARRIERS (CLUSTER_BARRIER + 1u)
 
 /*
  * An activation of a function by some lanes of a warp. Lanes that call from the same frame and instruction share one,
@@ -36,6 +36,7 @@ struct warp {
 	struct frame *lane_frame[WARP_LANES];
 	uint32_t sync_mask[WARP_LANES]; /* of lanes in at_sync */
 	uint32_t waiting[BARRIERS];     /* lanes, by barrier; their union is at_barrier */
+	uint32_t cluster_arrived;       /* lanes that arrived at the cluster's barrier in this phase */
 	bool rotate;                    /* a group used up its turn while others could run */
 	struct frame *frames;
 	uint64_t *special;
@@ -49,8 +50,11 @@ struct barrier {
 };
 
 struct launch;
+struct cluster;
 
 struct block {
+	struct cluster *cluster;
+	uint32_t rank; /* in it */
 	struct launch *launch;
 	const struct ptx_function *function;
 	const struct ptx_memory *memory;
@@ -71,15 +75,23 @@ struct block {
 struct launch {
 	const struct ptx_function *function;
 	const struct ptx_launch *shape;
-	_Atomic uint64_t next_block;
-	uint64_t blocks;
+	uint32_t cluster[3]; /* blocks; one of one block unless said otherwise */
+	bool explicit_cluster;
+	_Atomic uint64_t next_cluster;
+	uint64_t clusters;
 	_Atomic bool stop;
 	_Atomic bool faulted;
 	struct ptx_fault fault; /* written by the one thread that set faulted */
 };
 
-/* Runs the block at hand to its end; block->fault says how it ended. */
-void ptx_block_run(struct block *block);
+/* Blocks that run together. */
+struct cluster {
+	struct block *blocks;
+	uint32_t count;
+};
+
+/* Runs the blocks at hand to their end; the fault of one of them says how they ended. */
+void ptx_cluster_run(struct cluster *cluster);
 
 /* The launch that asked may have failed elsewhere: blocks look at this now and then. */
 static inline bool block_must_stop(const struct block *block)
@@ -117,6 +129,8 @@ bool ptx_gathered(struct warp *warp, const struct insn *insn, uint32_t mask);
 /* Lanes end: they leave their frames and no longer count at barriers. */
 void ptx_warp_exit(struct warp *warp, uint32_t lanes);
 struct frame *ptx_frame_enter(struct warp *warp, const struct insn *call, uint32_t lanes, uint32_t return_pc);
+/* step_cluster.c: the same of a cluster's barrier. */
+void ptx_cluster_check(const struct cluster *cluster);
 /* Lets go every barrier whose threads are all there. */
 void ptx_barriers_check(struct block *block);
 

@@ -32,6 +32,19 @@ static bool skip_section(struct loader *loader)
 	return ptx_text_need(text, '}');
 }
 
+/* Architectures up to those of PTX 9.x, with their variants; and what else may stand in .target. */
+static bool is_target(struct slice word)
+{
+	static const char names[] =
+		" sm_10 sm_11 sm_12 sm_13 sm_20 sm_21 sm_30 sm_32 sm_35 sm_37 sm_50 sm_52 sm_53 sm_60 sm_61 sm_62 sm_70 sm_72 "
+		"sm_75 sm_80 sm_86 sm_87 sm_88 sm_89 sm_90 sm_90a sm_100 sm_100a sm_100f sm_101 sm_101a sm_101f sm_103 sm_103a "
+		"sm_103f sm_110 sm_110a sm_110f sm_120 sm_120a sm_120f sm_121 sm_121a sm_121f "
+		"texmode_unified texmode_independent debug map_f64_to_f32 ";
+	char padded[40];
+
+	return (size_t)snprintf(padded, sizeof(padded), " %.*s ", SLICE(word)) < sizeof(padded) && strstr(names, padded);
+}
+
 static bool read_header(struct loader *loader)
 {
 	struct ptx_text *text = text_of(loader);
@@ -46,7 +59,7 @@ static bool read_header(struct loader *loader)
 	if (text->single || !(version >= 1.0))
 		return ptx_text_fail(text, PTX_INVALID, "a version like 7.0 is due here");
 	if (version >= 10.0)
-		return ptx_text_fail(text, PTX_UNSUPPORTED, "PTX of version 10 or newer");
+		return ptx_text_fail(text, PTX_UNSUPPORTED_VERSION, "PTX of version 10 or newer");
 	ptx_text_next(text);
 	if (text->token != TOKEN_DOT || !slice_is(text->word, "target"))
 		return ptx_text_fail(text, PTX_INVALID, ".target is due after .version");
@@ -54,6 +67,8 @@ static bool read_header(struct loader *loader)
 		ptx_text_next(text);
 		if (text->token != TOKEN_NAME)
 			return ptx_text_fail(text, PTX_INVALID, "a target like sm_75 is due here");
+		if (!is_target(text->word))
+			return ptx_text_fail(text, PTX_INVALID, "there is no target '%.*s'", SLICE(text->word));
 		ptx_text_next(text);
 	} while (text_is(text, ','));
 	return true;
@@ -256,6 +271,12 @@ size_t ptx_function_static_shared(const struct ptx_function *function)
 	size_t align = module->dynamic_align > 16 ? module->dynamic_align : 16;
 
 	return (used + align - 1) & ~(align - 1);
+}
+
+bool ptx_function_cluster(const struct ptx_function *function, uint32_t ret_size[3])
+{
+	memcpy(ret_size, function->cluster, sizeof(function->cluster));
+	return function->cluster[0] != 0;
 }
 
 unsigned ptx_function_max_threads(const struct ptx_function *function)

@@ -23,22 +23,21 @@ static const struct {
 	{"%laneid", SP_LANEID, TY_U32},
 	{"%warpid", SP_WARPID, TY_U32},
 	{"%nwarpid", SP_NWARPID, TY_U32},
-	/* Every block is a cluster of its own. */
-	{"%clusterid.x", SP_CTAID_X, TY_U32},
-	{"%clusterid.y", SP_CTAID_Y, TY_U32},
-	{"%clusterid.z", SP_CTAID_Z, TY_U32},
-	{"%nclusterid.x", SP_NCTAID_X, TY_U32},
-	{"%nclusterid.y", SP_NCTAID_Y, TY_U32},
-	{"%nclusterid.z", SP_NCTAID_Z, TY_U32},
-	{"%cluster_ctaid.x", SP_ZERO, TY_U32},
-	{"%cluster_ctaid.y", SP_ZERO, TY_U32},
-	{"%cluster_ctaid.z", SP_ZERO, TY_U32},
-	{"%cluster_nctaid.x", SP_ONE, TY_U32},
-	{"%cluster_nctaid.y", SP_ONE, TY_U32},
-	{"%cluster_nctaid.z", SP_ONE, TY_U32},
-	{"%cluster_ctarank", SP_ZERO, TY_U32},
-	{"%cluster_nctarank", SP_ONE, TY_U32},
-	{"%is_explicit_cluster", SP_ZERO, TY_PRED},
+	{"%clusterid.x", SP_CLUSTERID_X, TY_U32},
+	{"%clusterid.y", SP_CLUSTERID_Y, TY_U32},
+	{"%clusterid.z", SP_CLUSTERID_Z, TY_U32},
+	{"%nclusterid.x", SP_NCLUSTERID_X, TY_U32},
+	{"%nclusterid.y", SP_NCLUSTERID_Y, TY_U32},
+	{"%nclusterid.z", SP_NCLUSTERID_Z, TY_U32},
+	{"%cluster_ctaid.x", SP_CLUSTER_CTAID_X, TY_U32},
+	{"%cluster_ctaid.y", SP_CLUSTER_CTAID_Y, TY_U32},
+	{"%cluster_ctaid.z", SP_CLUSTER_CTAID_Z, TY_U32},
+	{"%cluster_nctaid.x", SP_CLUSTER_NCTAID_X, TY_U32},
+	{"%cluster_nctaid.y", SP_CLUSTER_NCTAID_Y, TY_U32},
+	{"%cluster_nctaid.z", SP_CLUSTER_NCTAID_Z, TY_U32},
+	{"%cluster_ctarank", SP_CLUSTER_RANK, TY_U32},
+	{"%cluster_nctarank", SP_CLUSTER_SIZE, TY_U32},
+	{"%is_explicit_cluster", SP_CLUSTER_EXPLICIT, TY_PRED},
 	{"%smid", SP_ZERO, TY_U32},
 	{"%nsmid", SP_ONE, TY_U32},
 	{"%gridid", SP_ZERO, TY_U64},
@@ -125,6 +124,21 @@ static bool read_offset(struct loader *loader, struct operand *operand)
 	return !text_is(text, '-') || ptx_integer(loader, &operand->offset);
 }
 
+static bool read_vector(struct loader *loader, struct operand *operand);
+
+/* Behind an object stand coordinates; the operand stays an address. */
+static bool read_coordinates(struct loader *loader, struct operand *operand)
+{
+	struct ptx_text *text = text_of(loader);
+
+	if (!ptx_text_take(text, ','))
+		return true;
+	if (!ptx_text_need(text, '{') || !read_vector(loader, operand))
+		return false;
+	operand->kind = OPERAND_ADDRESS;
+	return true;
+}
+
 static bool read_address(struct loader *loader, struct operand *operand)
 {
 	struct ptx_text *text = text_of(loader);
@@ -143,7 +157,7 @@ static bool read_address(struct loader *loader, struct operand *operand)
 	operand->type = base.type;
 	operand->symbol = base.symbol;
 	operand->name = base.name;
-	return read_offset(loader, operand) && ptx_text_need(text, ']');
+	return read_offset(loader, operand) && read_coordinates(loader, operand) && ptx_text_need(text, ']');
 }
 
 static bool read_vector(struct loader *loader, struct operand *operand)

@@ -73,6 +73,7 @@ void ptx_warp_exit(struct warp *warp, uint32_t lanes)
 			frame->lanes &= ~(1u << __builtin_ctz(rest));
 	warp->live &= ~lanes;
 	ptx_barriers_check(warp->block);
+	ptx_cluster_check(warp->block->cluster);
 }
 
 static void release(struct block *block, unsigned id)
@@ -302,18 +303,22 @@ static enum run run_warp(struct warp *warp)
 		if (!choose(warp, &stop, &alone))
 			return ran ? RUN_ON : RUN_WAITS;
 		ran = true;
-		if (run_group(warp, stop, alone ? WARP_TURN : GROUP_TURN) == STEP_FAULT)
+		enum step step = run_group(warp, stop, alone ? WARP_TURN : GROUP_TURN);
+		if (step == STEP_FAULT)
 			return RUN_FAULT;
 		if (block->instructions > block->limit) {
 			ptx_fault(warp, &warp->frame->function->code[0], (unsigned)__builtin_ctz(warp->group),
 			          PTX_FAULT_LIMIT, 0, "more than %llu instructions", (unsigned long long)block->limit);
 			return RUN_FAULT;
 		}
+		if (step == STEP_YIELD)
+			return RUN_ON;
 	}
 	return ran ? RUN_ON : RUN_WAITS;
 }
 
-static void report_deadlock(struct block *block)
+/* False when no thread of the block waits. */
+static bool report_deadlock(struct block *block)
 {
 	for (uint32_t n = 0; n < block->warp_count; n++) {
 		struct warp *warp = &block->warps[n];
@@ -325,31 +330,45 @@ static void report_deadlock(struct block *block)
 		ptx_fault(warp, &warp->lane_frame[lane]->function->code[warp->lane_pc[lane]], lane, PTX_FAULT_BARRIER, 0,
 		          at_barrier ? "waits at a barrier that the others never reach"
 		                     : "waits for lanes of its warp that never come");
-		return;
+		return true;
 	}
+	return false;
 }
 
-void ptx_block_run(struct block *block)
+/* Each warp that can runs its turn. */
+static enum run run_block(struct block *block, bool *ret_live)
+{
+	bool ran = false;
+
+	for (uint32_t n = 0; n < block->warp_count; n++) {
+		struct warp *warp = &block->warps[n];
+
+		if (!warp->live)
+			continue;
+		enum run run = run_warp(warp);
+		if (run == RUN_FAULT)
+			return run;
+		ran = ran || run == RUN_ON;
+		*ret_live = *ret_live || warp->live;
+	}
+	return ran ? RUN_ON : RUN_WAITS;
+}
+
+void ptx_cluster_run(struct cluster *cluster)
 {
 	for (;;) {
 		bool live = false, ran = false;
 
-		for (uint32_t n = 0; n < block->warp_count; n++) {
-			struct warp *warp = &block->warps[n];
-
-			if (!warp->live)
-				continue;
-			enum run run = run_warp(warp);
+		for (uint32_t n = 0; n < cluster->count; n++) {
+			enum run run = run_block(&cluster->blocks[n], &live);
 			if (run == RUN_FAULT)
 				return;
 			ran = ran || run == RUN_ON;
-			live = live || warp->live;
 		}
-		if (!live || block_must_stop(block))
+		if (!live || block_must_stop(cluster->blocks))
 			return;
-		if (!ran) {
-			report_deadlock(block);
-			return;
-		}
+		for (uint32_t n = 0; n < cluster->count && !ran; n++)
+			if (report_deadlock(&cluster->blocks[n]))
+				return;
 	}
 }

@@ -158,8 +158,8 @@ static enum step enter_barrier(struct warp *warp, const struct insn *insn, uint3
 		unsigned lane = (unsigned)__builtin_ctz(rest);
 		uint32_t id = (uint32_t)ids[lane], count = counts ? (uint32_t)counts[lane] : 0;
 
-		if (id >= BARRIERS)
-			return ptx_fault(warp, insn, lane, PTX_FAULT_BARRIER, 0, "barrier %u of %u", id, BARRIERS);
+		if (id >= CLUSTER_BARRIER)
+			return ptx_fault(warp, insn, lane, PTX_FAULT_BARRIER, 0, "barrier %u of %u", id, CLUSTER_BARRIER);
 		struct barrier *barrier = &block->barriers[id];
 		if (counts && (!count || count % WARP_LANES || count > 1024))
 			return ptx_fault(warp, insn, lane, PTX_FAULT_BARRIER, 0, "a barrier's thread count is %u", count);

@@ -20,6 +20,12 @@ static uint8_t *reach_in_window(const struct warp *warp, unsigned lane, uint64_t
 	if (address - (uintptr_t)local < block->local_bytes)
 		return bytes <= block->local_bytes - (address - (uintptr_t)local) ? local + (address - (uintptr_t)local)
 		                                                                  : NULL;
+	if (block->cluster->count > 1) {
+		const struct block *owner = ptx_shared_owner(block, address);
+		return owner && bytes <= owner->shared_bytes - (address - (uintptr_t)owner->shared)
+		               ? (uint8_t *)(uintptr_t)address
+		               : NULL;
+	}
 	return NULL;
 }
 
@@ -125,6 +131,11 @@ static enum step reach_window(struct warp *warp, const struct insn *insn, uint32
 		unsigned lane = (unsigned)__builtin_ctz(rest);
 		uint64_t address = reach->at[lane];
 
+		const uint8_t *elsewhere = shared && address >= size ? ptx_shared_of(block, address, bytes) : NULL;
+		if (elsewhere) {
+			reach->at[lane] = (uintptr_t)elsewhere;
+			continue;
+		}
 		if (address >= size || bytes > size - address)
 			return outside(warp, insn, lane, address, bytes,
 			               shared  ? "the block's shared memory"

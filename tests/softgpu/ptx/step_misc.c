@@ -1,5 +1,6 @@
 /* 32-bit bit tricks, packing, sign and class of floats, clocks, address spaces. */
 #include "tests/softgpu/ptx/machine.h"
+#include "tests/softgpu/ptx/reach.h"
 #include "tests/softgpu/ptx/steps.h"
 
 #include <time.h>
@@ -265,10 +266,14 @@ STEP(step_isspace)
 				window(warp, i, space, &base, &bytes);
 				inside = inside && a[i] - base >= bytes;
 			}
+			inside = inside && !ptx_shared_owner(warp->block, a[i]);
 		} else {
 			window(warp, i, insn->space, &base, &bytes);
 			inside = a[i] - base < bytes;
 		}
+		/* Of shared::cluster the width says so. */
+		if (insn->space == SPACE_SHARED && insn->width)
+			inside = ptx_shared_owner(warp->block, a[i]) != NULL;
 		d[i] = inside;
 	}
 	return STEP_NEXT;
@@ -279,6 +284,10 @@ STEP(step_cvta)
 	uint64_t *d = slot(warp, insn->d), base, bytes;
 	const uint64_t *a = slot(warp, insn->a);
 
+	if (insn->space == SPACE_SHARED) {
+		LANES(mask, d[i] = ptx_shared_generic(warp->block, a[i]););
+		return STEP_NEXT;
+	}
 	LANES(mask, window(warp, i, insn->space, &base, &bytes); d[i] = a[i] + base;);
 	return STEP_NEXT;
 }
@@ -288,6 +297,10 @@ STEP(step_cvta_to)
 	uint64_t *d = slot(warp, insn->d), base, bytes;
 	const uint64_t *a = slot(warp, insn->a);
 
+	if (insn->space == SPACE_SHARED) {
+		LANES(mask, d[i] = ptx_shared_window(warp->block, a[i]) & width_mask(insn->width););
+		return STEP_NEXT;
+	}
 	LANES(mask, window(warp, i, insn->space, &base, &bytes); d[i] = (a[i] - base) & width_mask(insn->width););
 	return STEP_NEXT;
 }

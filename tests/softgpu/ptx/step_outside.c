@@ -1,4 +1,4 @@
-/* Functions that the driver provides and a module only declares: vprintf and __assertfail. */
+/* Functions that the driver provides and a module only declares. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,6 +19,14 @@ static uint64_t argument(const struct warp *warp, const struct call_actual *actu
 		return slot(warp, actual->slot)[lane] & width_mask((unsigned)actual->bytes);
 	memcpy(&value, ptx_local_of(warp, lane, warp->frame->local_base + actual->from), actual->bytes);
 	return value;
+}
+
+static void give(struct warp *warp, const struct call_actual *result, unsigned lane, uint64_t value)
+{
+	if (result->slot == NO_OPERAND)
+		memcpy(ptx_local_of(warp, lane, warp->frame->local_base + result->from), &value, result->bytes);
+	else
+		warp->frame->registers[(size_t)result->slot * WARP_LANES + lane] = value;
 }
 
 /* A string of the device, cut to its room; what cannot be read ends it. */
@@ -133,14 +141,8 @@ STEP(print)
 			if (*at)
 				at = convert(at + 1, &arguments, &line);
 		}
-		const struct call_actual *result = &site->out[0];
-		uint32_t count = (uint32_t)line.used;
-		if (write(STDOUT_FILENO, line.text, line.used) < 0)
-			count = UINT32_MAX;
-		if (result->slot == NO_OPERAND)
-			memcpy(ptx_local_of(warp, lane, warp->frame->local_base + result->from), &count, sizeof(count));
-		else
-			warp->frame->registers[(size_t)result->slot * WARP_LANES + lane] = count;
+		bool written = write(STDOUT_FILENO, line.text, line.used) >= 0;
+		give(warp, &site->out[0], lane, written ? line.used : UINT32_MAX);
 	}
 	return STEP_NEXT;
 }
@@ -158,22 +160,86 @@ STEP(assert_fail)
 	                 (unsigned)argument(warp, &site->in[2], lane), message);
 }
 
-static bool has_shape(const struct ptx_function *function, unsigned results, const size_t *bytes, unsigned count)
+/* void *malloc(size_t bytes) */
+STEP(heap_take)
 {
-	if (function->formal_count != count || function->result_count != results ||
-	    (results && function->results[0].bytes != 4))
+	const struct call_site *site = insn->extra;
+	const struct ptx_memory *memory = warp->block->memory;
+
+	for (uint32_t rest = mask; rest; rest &= rest - 1) {
+		unsigned lane = (unsigned)__builtin_ctz(rest);
+		uint64_t bytes = argument(warp, &site->in[0], lane);
+
+		give(warp, &site->out[0], lane, memory->heap_take ? memory->heap_take(memory->data, bytes) : 0);
+	}
+	return STEP_NEXT;
+}
+
+/* void free(void *address) */
+STEP(heap_give)
+{
+	const struct call_site *site = insn->extra;
+	const struct ptx_memory *memory = warp->block->memory;
+
+	for (uint32_t rest = mask; rest; rest &= rest - 1) {
+		unsigned lane = (unsigned)__builtin_ctz(rest);
+		uint64_t address = argument(warp, &site->in[0], lane);
+
+		if (address && !(memory->heap_give && memory->heap_give(memory->data, address)))
+			return ptx_fault(warp, insn, lane, PTX_FAULT_ADDRESS, address,
+			                 "free(0x%llx) of what malloc() did not give", (unsigned long long)address);
+	}
+	return STEP_NEXT;
+}
+
+/* void cudaGraphSetConditional(unsigned long long handle, unsigned value) */
+STEP(set_conditional)
+{
+	const struct call_site *site = insn->extra;
+	const struct ptx_memory *memory = warp->block->memory;
+
+	for (uint32_t rest = mask; rest; rest &= rest - 1) {
+		unsigned lane = (unsigned)__builtin_ctz(rest);
+		uint64_t handle = argument(warp, &site->in[0], lane);
+
+		if (!memory->conditional ||
+		    !memory->conditional(memory->data, handle, (uint32_t)argument(warp, &site->in[1], lane)))
+			return ptx_fault(warp, insn, lane, PTX_FAULT_TRAP, 0,
+			                 "0x%llx is no handle of a conditional node", (unsigned long long)handle);
+	}
+	return STEP_NEXT;
+}
+
+/* Functions by name, with the bytes of their result (0: none) and of their parameters. */
+static const struct {
+	const char *name;
+	size_t result, formals[6];
+	step_fn step;
+} functions[] = {
+	{"vprintf", 4, {8, 8}, print},
+	{"__assertfail", 0, {8, 8, 4, 8, 8}, assert_fail},
+	{"malloc", 8, {8}, heap_take},
+	{"free", 0, {8}, heap_give},
+	{"cudaGraphSetConditional", 0, {8, 4}, set_conditional},
+};
+
+static bool has_shape(const struct ptx_function *function, size_t result, const size_t *formals)
+{
+	unsigned count = 0;
+
+	if (function->result_count != (result ? 1 : 0) || (result && function->results[0].bytes != result))
 		return false;
-	for (unsigned n = 0; n < count; n++)
-		if (function->formals[n].bytes != bytes[n])
+	for (; formals[count]; count++)
+		if (count >= function->formal_count || function->formals[count].bytes != formals[count])
 			return false;
-	return true;
+	return function->formal_count == count;
 }
 
 step_fn ptx_step_outside(const struct ptx_function *function)
 {
-	if (!strcmp(function->name, "vprintf") && has_shape(function, 1, (const size_t[]){8, 8}, 2))
-		return print;
-	if (!strcmp(function->name, "__assertfail") && has_shape(function, 0, (const size_t[]){8, 8, 4, 8, 8}, 5))
-		return assert_fail;
+	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++)
+		if (!strcmp(function->name, functions[i].name) &&
+		    has_shape(function, functions[i].result, functions[i].formals))
+			return functions[i].step;
 	return NULL;
 }

@@ -207,6 +207,44 @@ struct mma_operands {
 };
 step_fn ptx_step_matrix(enum matrix_op op);
 
+/* Address a + imm in space; see step_async.c for the rest. */
+enum mbarrier_op {
+	MBARRIER_INIT,
+	MBARRIER_INVALIDATE,
+	MBARRIER_EXPECT,
+	MBARRIER_COMPLETE,
+	MBARRIER_ARRIVE,
+	MBARRIER_TEST_WAIT,
+	MBARRIER_TRY_WAIT,
+};
+step_fn ptx_step_mbarrier(void);
+/* d <- a, a state */
+step_fn ptx_step_mbarrier_pending(void);
+/* insn->extra of a bulk copy, to a + imm in space, of c bytes. */
+struct bulk_copy {
+	uint32_t from, barrier; /* operands; NO_OPERAND: no barrier counts it */
+	uint64_t from_offset, barrier_offset;
+	bool from_shared;
+};
+step_fn ptx_step_bulk_copy(void);
+enum cluster_op {
+	CLUSTER_ARRIVE,
+	CLUSTER_WAIT,
+	CLUSTER_MAP,  /* d <- a, b; space: SHARED, or GENERIC */
+	CLUSTER_RANK, /* d <- a */
+};
+step_fn ptx_step_cluster(enum cluster_op op);
+
+enum texture_op { TEXTURE_SAMPLE, TEXTURE_LOAD, TEXTURE_STORE, TEXTURE_SIZE };
+enum edge { EDGE_TRAP, EDGE_CLAMP, EDGE_ZERO };
+/* insn->extra of these, with the object's handle in a; of SIZE: op says which, d. */
+struct texel {
+	uint32_t place[3], value[4]; /* operands */
+	uint8_t dimensions, count, bytes, edge;
+	bool by_float, to_float;
+};
+step_fn ptx_step_texture(enum texture_op op);
+
 enum control_op {
 	CONTROL_BRANCH, /* target */
 	CONTROL_TABLE,  /* a; extra: targets, imm: how many */

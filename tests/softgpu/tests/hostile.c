@@ -60,6 +60,12 @@ static void malformed(void)
 	refuses(CUDA_ERROR_INVALID_PTX, HEAD ".visible .entry k()\n{\n.shared .b8 much[1000000];\nret;\n}\n");
 	refuses(CUDA_ERROR_INVALID_PTX, HEAD ".visible .entry k()\n{\n.local .b8 much[100000000];\nret;\n}\n");
 	refuses(CUDA_ERROR_INVALID_PTX, HEAD ".visible .entry k(.param .b8 p[1000000])\n{\nret;\n}\n");
+	refuses(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, ".version 10.0\n.target sm_90\n.address_size 64\n");
+	refuses(CUDA_ERROR_INVALID_PTX, ".version 8.0\n.target sm_1000\n.address_size 64\n");
+	refuses(CUDA_ERROR_INVALID_PTX, KERNEL("ld.global.u32 %r1, [%rd1, {%r2}];"));
+	refuses(CUDA_ERROR_INVALID_PTX, KERNEL("tex.2d.v4.u32.s32 {%r1, %r2, %r3, %r4}, [%rd1, {%r5}];"));
+	refuses(CUDA_ERROR_INVALID_PTX, KERNEL("tex.1d.v4.u32.s32 {%r1, %r2, %r3, %r4}, [%r1, {%r5}];"));
+	refuses(CUDA_ERROR_NOT_SUPPORTED, KERNEL("tex.a1d.v4.u32.s32 {%r1, %r2, %r3, %r4}, [%rd1, {%r5, %r6}];"));
 	refuses(CUDA_ERROR_NOT_SUPPORTED, KERNEL("wgmma.fence.sync.aligned;"));
 	leave(0);
 }

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "tests/softgpu/tests/check.h"
+#include "tests/softgpu/tests/fatbins.h"
 #include "tests/softgpu/tests/kernels.h"
 
 static CUfunction get(CUmodule module, const char *name)
@@ -74,6 +75,43 @@ static void launching(void)
 	OK(cuModuleUnload(module));
 	STATUS(CUDA_ERROR_INVALID_HANDLE, cuModuleUnload(module));
 	STATUS(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel(fill, 1, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL));
+	leave(0);
+}
+
+/* Shape and parameters are the function's, until it is launched. */
+static void as_in_cuda_2(void)
+{
+	CUmodule module;
+	CUdeviceptr a;
+	unsigned back[64];
+
+	enter(0);
+	OK(cuModuleLoadData(&module, kernels_ptx));
+	CUfunction fill = get(module, "fill");
+	OK(cuMemAlloc(&a, sizeof(back)));
+	OK(cuMemsetD8(a, 0, sizeof(back)));
+	OK(cuFuncSetBlockShape(fill, 16, 1, 1));
+	OK(cuFuncSetSharedSize(fill, 0));
+	OK(cuParamSetSize(fill, 16));
+	OK(cuParamSetv(fill, 0, &a, 8));
+	OK(cuParamSeti(fill, 8, 42));
+	OK(cuParamSeti(fill, 12, 64));
+	OK(cuLaunch(fill));
+	OK(cuMemcpyDtoH(back, a, sizeof(back)));
+	CHECK(back[15] == 42 && back[16] == 0);
+	OK(cuParamSetf(fill, 8, 1.0f));
+	OK(cuLaunchGrid(fill, 3, 1));
+	OK(cuLaunchGridAsync(fill, 3, 1, NULL));
+	OK(cuMemcpyDtoH(back, a, sizeof(back)));
+	CHECK(back[47] == 0x3f800000 && back[48] == 0);
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuFuncSetBlockShape(fill, 0, 1, 1));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuFuncSetBlockShape(fill, 1024, 2, 1));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuParamSetv(fill, 4090, &a, 8));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuParamSetv(fill, -1, &a, 8));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuLaunchGrid(fill, 0, 1));
+	STATUS(CUDA_ERROR_INVALID_HANDLE, cuLaunch((CUfunction)module));
+	OK(cuModuleUnload(module));
+	STATUS(CUDA_ERROR_INVALID_HANDLE, cuLaunchGrid(fill, 1, 1));
 	leave(0);
 }
 
@@ -214,10 +252,10 @@ static void images(void)
 	get(module, "fill");
 	fatbin.kind = 2;
 	STATUS(CUDA_ERROR_NO_BINARY_FOR_GPU, cuModuleLoadData(&module, &fatbin));
-	/* PTX, but compressed. */
+	/* Compressed, by nobody knows what. */
 	fatbin.kind = 1;
 	fatbin.compressed = 77;
-	STATUS(CUDA_ERROR_NO_BINARY_FOR_GPU, cuModuleLoadData(&module, &fatbin));
+	STATUS(CUDA_ERROR_INVALID_IMAGE, cuModuleLoadData(&module, &fatbin));
 	fatbin.compressed = 0;
 	OK(cuModuleLoadData(&module, &fatbin));
 	fatbin.kind = 2;
@@ -228,6 +266,45 @@ static void images(void)
 	CHECK(strcmp(log, "untouched") != 0 && log[0] != '\0');
 	STATUS(CUDA_ERROR_INVALID_VALUE, cuModuleLoadData(&module, NULL));
 	STATUS(CUDA_ERROR_FILE_NOT_FOUND, cuModuleLoad(&module, "/nowhere/at/all.ptx"));
+	leave(0);
+}
+
+static void runs_seven(const void *image)
+{
+	CUmodule module;
+	CUdeviceptr out;
+	unsigned back[4] = {0};
+	void *parameters[] = {&out};
+
+	OK(cuModuleLoadData(&module, image));
+	OK(cuMemAlloc(&out, sizeof(back)));
+	OK(cuLaunchKernel(get(module, "seven"), 1, 1, 1, 4, 1, 1, 0, NULL, parameters, NULL));
+	OK(cuMemcpyDtoH(back, out, sizeof(back)));
+	CHECK(back[0] == 7 && back[3] == 7);
+	OK(cuModuleUnload(module));
+	OK(cuMemFree(out));
+}
+
+/* What nvcc writes: compressed; and damage in every byte, which must end in an error or in a text, never in a crash. */
+static void compressed(void)
+{
+	CUmodule module;
+	CUlibrary library;
+	unsigned char damaged[sizeof(fatbin_lz4)];
+
+	enter(0);
+	runs_seven(fatbin_lz4);
+	runs_seven(fatbin_zstd);
+	OK(cuLibraryLoadData(&library, fatbin_lz4, NULL, NULL, 0, NULL, NULL, 0));
+	OK(cuLibraryUnload(library));
+	/* Behind the container's header, whose size nothing but it can tell. */
+	for (size_t i = 16; i < sizeof(damaged); i++)
+		for (unsigned how = 1; how < 256; how *= 4) {
+			memcpy(damaged, fatbin_lz4, sizeof(damaged));
+			damaged[i] ^= (unsigned char)how;
+			if (cuModuleLoadData(&module, damaged) == CUDA_SUCCESS)
+				OK(cuModuleUnload(module));
+		}
 	leave(0);
 }
 
@@ -352,5 +429,5 @@ static void linking(void)
 	leave(0);
 }
 
-MAIN(T(limits_of_kernels), T(linking), T(launching), T(globals), T(functions), T(kernels), T(images), T(faults),
-     T(write_log))
+MAIN(T(limits_of_kernels), T(linking), T(launching), T(as_in_cuda_2), T(globals), T(functions), T(kernels), T(images),
+     T(compressed), T(faults), T(write_log))

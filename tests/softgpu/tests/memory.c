@@ -221,78 +221,6 @@ static void pools(void)
 	leave(0);
 }
 
-static void read_only_alias(void)
-{
-	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
-	CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-	CUmemGenericAllocationHandle handle, again;
-	CUdeviceptr a = 0, b = 0;
-	size_t grain = 0;
-	unsigned flags = 0, back = 0;
-	unsigned long long got = 0;
-	CUstream s;
-
-	enter(0);
-	OK(cuMemGetAllocationGranularity(&grain, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
-	CHECK(grain == 2 << 20);
-	OK(cuMemCreate(&handle, grain, &prop, 0));
-	OK(cuMemAddressReserve(&a, grain, 0, 0, 0));
-	OK(cuMemAddressReserve(&b, grain, 0, 0, 0));
-	OK(cuMemMap(a, grain, 0, handle, 0));
-	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemMap(a, grain, 0, handle, 0));
-	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemsetD32(a, 1, 1));
-	OK(cuMemSetAccess(a, grain, &access, 1));
-	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemSetAccess(a, grain / 2, &access, 1));
-	OK(cuMemMap(b, grain, 0, handle, 0));
-	access.flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
-	OK(cuMemSetAccess(b, grain, &access, 1));
-	OK(cuMemRelease(handle));
-	OK(cuMemsetD32(a + 64, 0x12345678, 1));
-	OK(cuMemcpyDtoH(&back, b + 64, 4));
-	CHECK(back == 0x12345678);
-	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoD(b, &back, 4));
-	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoD(b, a, 4));
-	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemsetD32(b, 0, 1));
-	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemsetD2D8(b, 8, 0, 4, 2));
-	OK(cuPointerGetAttribute(&flags, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, b));
-	CHECK(flags == 1);
-	OK(cuPointerGetAttribute(&flags, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, a));
-	CHECK(flags == 3);
-	CUmemLocation here = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
-	OK(cuMemGetAccess(&got, &here, b));
-	CHECK(got == 1);
-	OK(cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)(b + 100)));
-	OK(cuMemRelease(again));
-	OK(cuCtxSynchronize());
-	/* A stream's write value is accepted and faults when it runs. */
-	OK(cuStreamCreate(&s, 0));
-	OK(cuStreamWriteValue32(s, b, 1, 0));
-	STATUS(CUDA_ERROR_LAUNCH_FAILED, cuStreamSynchronize(s));
-	STATUS(CUDA_ERROR_LAUNCH_FAILED, cuMemAlloc(&a, 4));
-	OK(cuDevicePrimaryCtxReset(0));
-	OK(cuMemcpyDtoH(&back, b + 64, 4));
-	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemAddressFree(b, grain));
-	OK(cuMemUnmap(b, grain));
-	OK(cuMemAddressFree(b, grain));
-	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoH(&back, b + 64, 4));
-	CHECK(back == 0x12345678);
-	leave(0);
-}
-
-static void retain_refuses_plain_memory(void)
-{
-	CUmemGenericAllocationHandle handle;
-	CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READ};
-	CUdeviceptr a;
-
-	enter(0);
-	OK(cuMemAlloc(&a, 2 << 20));
-	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemRetainAllocationHandle(&handle, (void *)(uintptr_t)a));
-	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemSetAccess(a, 2 << 20, &access, 1));
-	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemRelease(0xdead));
-	leave(0);
-}
-
 static void batches(void)
 {
 	CUdeviceptr a, to[2], from[2];
@@ -390,4 +318,4 @@ static void advice(void)
 }
 
 MAIN(T(advice), T(first_api), T(allocate), T(copies), T(copies_2d_3d), T(sets), T(pinned_and_registered), T(pools),
-     T(read_only_alias), T(retain_refuses_plain_memory), T(batches))
+     T(batches))

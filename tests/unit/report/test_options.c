@@ -144,10 +144,10 @@ Test(options, without_a_place_to_complain)
 /* Each option that the parser takes is in the help, and each line of the help is an option that the parser takes with the default shown there. */
 Test(options, help_lists_exactly_what_is_parsed)
 {
-	static const char *const names[] = {"enabled",  "mode",           "log",          "text",
-	                                    "exitcode", "abort_on_error", "suppressions", "site_limit",
-	                                    "wait",     "exit_wait",      "verify",       "store_paths",
-	                                    "names",    "color",          "help",         "twins"};
+	static const char *const names[] = {"enabled",        "mode",         "log",        "text",  "exitcode",
+	                                    "abort_on_error", "suppressions", "site_limit", "wait",  "exit_wait",
+	                                    "verify",         "store_paths",  "cache",      "twins", "names",
+	                                    "color",          "help"};
 	char *help = strdup(options_help()), *save, *line;
 	size_t found = 0;
 
