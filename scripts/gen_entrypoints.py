@@ -5,9 +5,9 @@
     gen_entrypoints.py map TABLE LIST OUTPUT NAMES EXPORTS
 
 header    entrypoints.h: entry numbers and the typed pointers to the real driver
-hooks     hooks.c: one exported function for each row that is guard, track or count
+hooks     hooks.c: one exported function for each row that is guard, track, count or serve
 map       libcuconst.map: the version script: these hooks, those of names.def, and the list EXPORTS
-coverage  coverage.md: what is guarded, tracked, counted and passed
+coverage  coverage.md: what is guarded, tracked, counted, served and passed
 """
 import pathlib
 import re
@@ -15,7 +15,8 @@ import sys
 
 import gen_names
 
-HOOKED = ("guard", "track", "count")
+HOOKED = ("guard", "track", "count", "serve")
+COUNTED = ("guard", "count")
 VERDICTS = HOOKED + ("door", "pass")
 EFFECTS = {"W", "H", "L", "X", "G", "C", "U", "M", "I", "T", "Q", "O", "R", "N", "A+", "A-", "A~"}
 
@@ -25,13 +26,14 @@ class Row:
         parts = [part.strip() for part in line.split(" | ", 4)]
         parts += [""] * (5 - len(parts))
         self.effect, self.verdict, self.symbol, self.rule, params = parts
+        self.rule = "" if self.rule == "-" else self.rule
         self.params = [] if params in ("", "void") else [p.strip() for p in params.split(",")]
         if not re.fullmatch(r"cu[A-Z]\w*", self.symbol):
             sys.exit(f"{where}: {self.symbol!r} is no driver entry point")
         if self.verdict not in VERDICTS or not set(self.effect.split("/")) <= EFFECTS:
             sys.exit(f"{where}: unknown verdict or effect: {line!r}")
-        if (self.verdict in HOOKED) != bool(self.rule):
-            sys.exit(f"{where}: a rule belongs to guard, track and count, and only there: {line!r}")
+        if (self.verdict in HOOKED) != bool(self.rule) and self.verdict != "serve":
+            sys.exit(f"{where}: a rule belongs to guard, track and count, may stand at serve, and only there: {line!r}")
 
     @property
     def per_thread(self):
@@ -88,23 +90,36 @@ def header(rows, calls, _):
     return out
 
 
+def served_plainly(row):
+    """The body of a hook that only lets serving answer: nothing is tracked or judged."""
+    arguments = ", ".join(row.arguments)
+    return ["\tif (hook_bypassed())", f"\t\treturn drv.{row.symbol}({arguments});", "\thook_thread.depth++;",
+            f"\tCUresult result = serve_{row.symbol}({arguments});", "\thook_thread.depth--;", "\treturn result;", "}", ""]
+
+
 def hooks(rows, calls, _):
-    out = [f"/* {MADE} */", '#include "shim/doors/hook.h"', ""]
+    out = [f"/* {MADE} */", '#include "shim/doors/hook.h"', '#include "shim/twins/serve_calls.h"', ""]
     table = []
     for row in rows:
         if row.verdict not in HOOKED:
             continue
         name, arguments = row.symbol, ", ".join(row.arguments)
         counter = "COUNT_LAUNCH" if row.effect == "L" else "COUNT_GRAPH_LAUNCH" if row.effect == "X" else "COUNT_CALL"
-        bypass = "hook_idle" if row.verdict == "guard" else "hook_bypassed"
+        bypass = ("hook_write_idle" if row.effect == "W" else "hook_idle") if row.verdict == "guard" else "hook_bypassed"
+        real = "serve_" if row.verdict == "serve" else "drv."
+        table.append(f'\t[ENTRY_{name}] = {{"{name}", (void *){name}, (void **)&drv.{name}, '
+                     f"{str(row.effect == 'L').lower()}}},")
+        out += [f"HOOK_EXPORT CUresult {name}({', '.join(row.params) or 'void'})", "{",
+                f"\tif (HOOK_UNLIKELY(!drv.{name}) && !hook_open((void **)&drv.{name}))",
+                "\t\treturn CUDA_ERROR_NOT_FOUND;"]
+        if not row.rule:
+            out += served_plainly(row)
+            continue
         rule = re.fullmatch(r"(\w+)\((.*)\)", row.rule)
         if not rule:
             sys.exit(f"{name}: rule {row.rule!r} is not name(arguments)")
         rule_arguments = ", ".join(filter(None, ["&call", rule.group(2)]))
-        out += [f"HOOK_EXPORT CUresult {name}({', '.join(row.params) or 'void'})", "{",
-                f"\tif (HOOK_UNLIKELY(!drv.{name}) && !hook_open((void **)&drv.{name}))",
-                "\t\treturn CUDA_ERROR_NOT_FOUND;"]
-        if row.verdict != "track" and not row.effect.startswith("G"):
+        if row.verdict in COUNTED and not row.effect.startswith("G"):
             out += [f"\thook_count({counter});"]
         out += [f"\tif ({bypass}())", f"\t\treturn drv.{name}({arguments});",
                 "\tstruct call call;",
@@ -113,10 +128,8 @@ def hooks(rows, calls, _):
                 f"\teffect_{rule.group(1)}({rule_arguments});",
                 "\tCUresult result = judge_before(&call);",
                 "\tif (result == CUDA_SUCCESS)",
-                f"\t\tresult = drv.{name}({arguments});",
+                f"\t\tresult = {real}{name}({arguments});",
                 "\treturn judge_after(&call, result);", "}", ""]
-        table.append(f'\t[ENTRY_{name}] = {{"{name}", (void *){name}, (void **)&drv.{name}, '
-                     f"{str(row.effect == 'L').lower()}}},")
     return out + ["const struct entrypoint entrypoints[ENTRY_COUNT] = {"] + table + ["};", ""]
 
 

@@ -35,7 +35,14 @@ typedef enum cuconst_result {
 	CUCONST_ERROR_OUT_OF_MEMORY = 7, /* host or device memory for the bookkeeping or the baseline */
 	CUCONST_ERROR_CUDA = 8, /* the driver refused what a baseline or check needs: cuconst_last_cuda_error() */
 	CUCONST_ERROR_CHANGED = 9, /* cuconst_check, cuconst_unprotect: bytes differ from the baseline; a record was written */
-	CUCONST_ERROR_BUSY = 10 /* a check was asked for while a stream capture is running; nothing was done */
+	CUCONST_ERROR_BUSY = 10, /* a check was asked for while a stream capture is running; nothing was done */
+	/* cuconst_view() only: why there can be no read-only view. cuconst_result_text() says what can be done. */
+	CUCONST_ERROR_TWINS_OFF = 11,      /* by the option twins=off, or the driver has no virtual memory management */
+	CUCONST_ERROR_PLAIN_MEMORY = 12,   /* memory of cuMemAlloc, and the option is not twins=all */
+	CUCONST_ERROR_POOL_MEMORY = 13,    /* memory of cuMemAllocAsync or of a pool */
+	CUCONST_ERROR_MANAGED_MEMORY = 14, /* cuMemAllocManaged */
+	CUCONST_ERROR_HOST_MEMORY = 15,    /* pinned or registered host memory */
+	CUCONST_ERROR_NO_ROOM = 16         /* no address space, or no memory for page tables, for the second mapping */
 } cuconst_result;
 
 /* Flags of cuconst_protect(). */
@@ -112,6 +119,23 @@ cuconst_result cuconst_query(uint64_t ptr, size_t bytes, struct cuconst_range_in
 
 cuconst_result cuconst_stats(struct cuconst_stats *ret_stats);
 
+/*
+ * *ret_view is an address of the same bytes through which nobody can write: the GPU's MMU refuses stores, the driver refuses copies and sets. The owner goes
+ * on using `ptr`, and may write, free and use the memory again meanwhile: nothing is checked, so nothing is reported of that. A view needs
+ * no end: it is there as long as the memory is mapped, and dangles like `ptr` afterwards. The view of a view is itself. *ret_view is untouched on failure.
+ */
+cuconst_result cuconst_view(uint64_t ptr, size_t bytes, uint64_t *ret_view);
+
+/*
+ * For language bindings: `managed` is a DLManagedTensorVersioned of DLPack 1.x, or a DLManagedTensor if not `versioned`, that the caller owns. Returns
+ * another one, of the version that is wanted, with its data at `address` and, where there are flags, read-only. Its deleter needs no interpreter, and deletes
+ * `managed`, too. NULL: no memory, or no tensor; nothing has changed.
+ */
+void *cuconst_dlpack_view(void *managed, int versioned, int as_versioned, uint64_t address);
+
+/* What a result means and what can be done about it, in English. Static text, never NULL. */
+const char *cuconst_result_text(cuconst_result result);
+
 /* Version of the loaded library, as CUCONST_VERSION; 0 when it is not preloaded. */
 int cuconst_version(void);
 
@@ -162,6 +186,21 @@ static inline cuconst_result cuconst_stats_(struct cuconst_stats *ret_stats)
 	typedef cuconst_result (*fn)(struct cuconst_stats *);
 	CUCONST_CALL_(cuconst_stats, fn, (ret_stats), CUCONST_ERROR_NOT_ACTIVE);
 }
+static inline cuconst_result cuconst_view_(uint64_t ptr, size_t bytes, uint64_t *ret_view)
+{
+	typedef cuconst_result (*fn)(uint64_t, size_t, uint64_t *);
+	CUCONST_CALL_(cuconst_view, fn, (ptr, bytes, ret_view), CUCONST_ERROR_NOT_ACTIVE);
+}
+static inline void *cuconst_dlpack_view_(void *managed, int versioned, int as_versioned, uint64_t address)
+{
+	typedef void *(*fn)(void *, int, int, uint64_t);
+	CUCONST_CALL_(cuconst_dlpack_view, fn, (managed, versioned, as_versioned, address), NULL);
+}
+static inline const char *cuconst_result_text_(cuconst_result result)
+{
+	typedef const char *(*fn)(cuconst_result);
+	CUCONST_CALL_(cuconst_result_text, fn, (result), "cuconst is not preloaded");
+}
 static inline int cuconst_version_(void)
 {
 	typedef int (*fn)(void);
@@ -180,6 +219,10 @@ static inline int cuconst_last_cuda_error_(void)
 #define cuconst_check(handle) cuconst_check_(handle)
 #define cuconst_query(ptr, bytes, out, max, ret_count) cuconst_query_(ptr, bytes, out, max, ret_count)
 #define cuconst_stats(ret_stats) cuconst_stats_(ret_stats)
+#define cuconst_view(ptr, bytes, ret_view) cuconst_view_(ptr, bytes, ret_view)
+#define cuconst_dlpack_view(managed, versioned, as_versioned, address)                                                 \
+	cuconst_dlpack_view_(managed, versioned, as_versioned, address)
+#define cuconst_result_text(result) cuconst_result_text_(result)
 #define cuconst_version() cuconst_version_()
 #define cuconst_last_cuda_error() cuconst_last_cuda_error_()
 #endif

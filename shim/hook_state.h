@@ -67,10 +67,21 @@ extern _Atomic bool hook_armed;
 /* Nothing is tracked or judged: could not start, or a fork child of a process that used CUDA. */
 extern _Atomic bool hook_disabled;
 
+/* Memory of cuMemAlloc is served (twins/serve.h): the driver no longer knows where allocations end, so copies and sets are held to that here. */
+extern _Atomic bool hook_served;
+
 /* Nothing to judge: one relaxed load, and this thread's depth. */
 static inline bool hook_idle(void)
 {
 	return !atomic_load_explicit(&hook_armed, memory_order_relaxed) || hook_thread.depth;
+}
+
+/* The same for calls that write themselves. */
+static inline bool hook_write_idle(void)
+{
+	return (!atomic_load_explicit(&hook_armed, memory_order_relaxed) &&
+	        !atomic_load_explicit(&hook_served, memory_order_relaxed)) ||
+	       hook_thread.depth;
 }
 
 /* Nothing to track either. */

@@ -150,6 +150,7 @@ static void put_place(const struct place *place)
 	put_names("protected at", &place->sites);
 	put_names("call", &place->calls);
 	put_names("kernel", &place->kernels);
+	put_names("stores at", &place->stores);
 	put_names("or one of", &place->candidates);
 	put_names("library", &place->libraries);
 	if (place->kinds[SUMMARY_VIOLATION]) {

@@ -10,10 +10,13 @@
 #include <unistd.h>
 
 #include "tools/scan_image.h"
+#include "tools/scan_json.h"
 #include "tools/tool.h"
 
+#define BIG_FILE (16 << 20) /* bytes from which progress is shown */
+
 static const char help[] =
-	"usage: cuconst scan [options] FILE\n"
+	"usage: cuconst scan [options] FILE...\n"
 	"\n"
 	"Tells for each kernel through which 8-byte slots of its parameters it can store. FILE is PTX, a cubin, a fatbin, or a\n"
 	"shared library or program that holds fatbins. No GPU and no driver is needed.\n"
@@ -26,7 +29,7 @@ static const char help[] =
 	"\n"
 	"  --kernel GLOB   only kernels whose (mangled) name matches\n"
 	"  --arch sm_NN    only code for that machine\n"
-	"  --json          one JSON object per kernel and line\n"
+	"  --format=json   one JSON object per kernel and line; --json is the same\n"
 	"  -h, --help      this text\n"
 	"\n"
 	"Exit codes: 0; 64 wrong command line; 65 FILE holds no device code, or some that could not be read; 66 FILE could not be\n"
@@ -97,62 +100,13 @@ static void put_text(const struct scan_kernel *kernel)
 	putchar('\n');
 }
 
-static void put_json_text(const char *text)
-{
-	putchar('"');
-	for (; *text; text++) {
-		unsigned char byte = (unsigned char)*text;
-
-		/* What is not ASCII is told byte by byte, so that the line is UTF-8 whatever the file held. */
-		if (byte < 0x20 || byte >= 0x7f)
-			printf("\\u%04x", byte);
-		else
-			printf(byte == '"' || byte == '\\' ? "\\%c" : "%c", byte);
-	}
-	putchar('"');
-}
-
-static void put_json(const char *file, const struct scan_kernel *kernel)
-{
-	static const char *const uses[] = {"none", "load", "store"};
-	const struct kernel_paths *paths = &kernel->paths;
-	size_t kept = paths->store_count < PATHS_STORES ? paths->store_count : PATHS_STORES;
-
-	fputs("{\"file\":", stdout);
-	put_json_text(file);
-	printf(",\"arch\":\"sm_%u\",\"image\":\"%s\",\"kernel\":", kernel->sm, kernel->ptx ? "ptx" : "cubin");
-	put_json_text(kernel->name);
-	printf(",\"verdict\":\"%s\",\"reason\":", paths->reason == PATHS_CLEAR ? "ok" : "unknown");
-	if (paths->reason == PATHS_CLEAR) {
-		fputs("null,\"reason_at\":null", stdout);
-	} else {
-		put_json_text(paths_reason_text(paths->reason));
-		printf(",\"reason_at\":%" PRIu32, paths->reason_offset);
-	}
-	fputs(",\"slots\":[", stdout);
-	for (size_t i = 0; i < paths->slot_count; i++)
-		printf("%s{\"offset\":%zu,\"use\":\"%s\",\"only_base\":%s,\"compared\":%s}", i ? "," : "", 8 * i,
-		       uses[paths->slots[i].use], paths->slots[i].only_base ? "true" : "false",
-		       paths->slots[i].compared ? "true" : "false");
-	printf("],\"store_count\":%zu,\"stores\":[", paths->store_count);
-	for (size_t i = 0; i < kept; i++) {
-		printf("%s{\"at\":%" PRIu32 ",\"op\":\"%s\",\"base\":", i ? "," : "", paths->stores[i].offset,
-		       paths->stores[i].kind);
-		if (paths->stores[i].base == UINT32_MAX)
-			fputs("null}", stdout);
-		else
-			printf("%" PRIu32 "}", 8 * paths->stores[i].base);
-	}
-	puts("]}");
-}
-
 static int put_all(const char *path, struct scan_result *result, bool json, bool filtered)
 {
 	if (result->count)
 		qsort(result->kernels, result->count, sizeof(*result->kernels), compare_kernels);
 	for (size_t i = 0; i < result->count; i++) {
 		if (json)
-			put_json(path, &result->kernels[i]);
+			scan_put_json(path, &result->kernels[i]);
 		else
 			put_text(&result->kernels[i]);
 	}
@@ -169,9 +123,27 @@ static int put_all(const char *path, struct scan_result *result, bool json, bool
 	return result->damaged || result->zstd ? TOOL_NO_IMAGE : TOOL_OK;
 }
 
-static int scan_file(const char *path, const struct scan_filter *filter, bool json)
+/* A bar on the terminal, redrawn when it grows. */
+static void show_progress(void *ctx, size_t done, size_t bytes)
+{
+	unsigned *shown = ctx, now = (unsigned)(done * 100 / bytes) + 1;
+	char bar[51];
+
+	if (now == *shown)
+		return;
+	*shown = now;
+	memset(bar, ' ', sizeof(bar));
+	memset(bar, '#', now / 2);
+	bar[50] = '\0';
+	fprintf(stderr, "\r[%s] %u %%", bar, now - 1);
+}
+
+static int scan_file(const char *path, const struct scan_filter *filter_given, bool json)
 {
 	struct scan_result result = {.count = 0};
+	struct scan_filter filter_here = *filter_given;
+	const struct scan_filter *filter = &filter_here;
+	unsigned shown = 0;
 	int fd = open(path, O_RDONLY | O_CLOEXEC), answer;
 	struct stat st;
 	void *bytes;
@@ -187,6 +159,10 @@ static int scan_file(const char *path, const struct scan_filter *filter, bool js
 		tool_say("%s: holds no device code", path);
 		return TOOL_NO_IMAGE;
 	}
+	if (st.st_size >= BIG_FILE && isatty(STDERR_FILENO)) {
+		filter_here.progress = show_progress;
+		filter_here.ctx = &shown;
+	}
 	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	close(fd);
 	if (bytes == MAP_FAILED) {
@@ -194,6 +170,8 @@ static int scan_file(const char *path, const struct scan_filter *filter, bool js
 		return TOOL_NO_INPUT;
 	}
 	answer = scan_bytes(bytes, (size_t)st.st_size, filter, &result);
+	if (filter->progress)
+		fputs("\r\033[K", stderr);
 	if (answer == -EINVAL) {
 		tool_say("%s: holds no device code", path);
 		answer = TOOL_NO_IMAGE;
@@ -225,15 +203,13 @@ static unsigned read_arch(const char *text)
 int scan_command(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"kernel", required_argument, NULL, 'k'},
-		{"arch", required_argument, NULL, 'a'},
-		{"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
+		{"kernel", required_argument, NULL, 'k'}, {"arch", required_argument, NULL, 'a'},
+		{"json", no_argument, NULL, 'j'},         {"format", required_argument, NULL, 'f'},
+		{"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
 	};
 	struct scan_filter filter = {.glob = NULL};
 	bool json = false;
-	int answer;
+	int answer, status;
 
 	opterr = 0;
 	optind = 0;
@@ -253,14 +229,23 @@ int scan_command(int argc, char **argv)
 		case 'j':
 			json = true;
 			break;
+		case 'f':
+			json = strcmp(optarg, "json") == 0;
+			if (!json && strcmp(optarg, "text") != 0)
+				return tool_usage("scan", "%s: no format; text or json", optarg);
+			break;
 		case ':':
 			return tool_usage("scan", "%s: a value is missing", argv[optind - 1]);
 		default:
 			return tool_usage("scan", "%s: unknown option, or one that takes no value", argv[optind - 1]);
 		}
 	}
-	if (optind + 1 != argc)
-		return tool_usage("scan", optind == argc ? "no file: cuconst scan FILE"
-		                                         : "more than one file: cuconst scan FILE");
-	return scan_file(argv[optind], &filter, json);
+	if (optind == argc)
+		return tool_usage("scan", "no file: cuconst scan FILE");
+	/* The worst of all files. */
+	for (status = TOOL_OK; optind < argc; optind++) {
+		answer = scan_file(argv[optind], &filter, json);
+		status = answer > status ? answer : status;
+	}
+	return status;
 }

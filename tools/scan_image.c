@@ -20,6 +20,84 @@ struct image {
 	bool ptx;
 };
 
+static void *room_for(void *list, size_t count, size_t *room, size_t bytes)
+{
+	size_t more = *room ? 2 * *room : 16;
+
+	if (count < *room)
+		return list;
+	list = realloc(list, more * bytes);
+	if (list)
+		*room = more;
+	return list;
+}
+
+static void add_param(void *ctx, uint32_t index, uint32_t offset, uint32_t bytes)
+{
+	struct scan_kernel *kernel = ctx;
+	void *list = room_for(kernel->params, kernel->param_count, &kernel->param_room, sizeof(*kernel->params));
+
+	kernel->failed |= !list;
+	if (!list)
+		return;
+	kernel->params = list;
+	kernel->params[kernel->param_count++] = (struct scan_param){index, offset, bytes};
+}
+
+static void add_base(void *ctx, size_t store, uint32_t slot)
+{
+	struct scan_kernel *kernel = ctx;
+	void *list;
+
+	if (store >= PATHS_STORES)
+		return;
+	list = room_for(kernel->bases, kernel->base_count, &kernel->base_room, sizeof(*kernel->bases));
+	kernel->failed |= !list;
+	if (!list)
+		return;
+	kernel->bases = list;
+	kernel->bases[kernel->base_count++] = (struct scan_base){store, slot};
+}
+
+static int by_index(const void *left, const void *right)
+{
+	const struct scan_param *a = left, *b = right;
+
+	return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static int by_store(const void *left, const void *right)
+{
+	const struct scan_base *a = left, *b = right;
+
+	if (a->store != b->store)
+		return a->store < b->store ? -1 : 1;
+	return a->slot < b->slot ? -1 : a->slot > b->slot;
+}
+
+static void free_kernel(struct scan_kernel *kernel)
+{
+	free(kernel->name);
+	free(kernel->params);
+	free(kernel->bases);
+	kernel_paths_free(&kernel->paths);
+}
+
+static int analyse(const struct image *image, struct scan_kernel *kernel)
+{
+	struct paths_watch watch = {add_param, add_base, kernel};
+	int answer = image->ptx ? paths_watch_ptx(image->bytes, image->length, kernel->name, &watch, &kernel->paths)
+	                        : paths_watch_cubin(image->bytes, image->length, kernel->name, &watch, &kernel->paths);
+
+	if (!answer && kernel->failed)
+		answer = -ENOMEM;
+	if (kernel->param_count)
+		qsort(kernel->params, kernel->param_count, sizeof(*kernel->params), by_index);
+	if (kernel->base_count)
+		qsort(kernel->bases, kernel->base_count, sizeof(*kernel->bases), by_store);
+	return answer;
+}
+
 static int add_kernel(void *ctx, const char *name, size_t length)
 {
 	const struct image *image = ctx;
@@ -45,10 +123,9 @@ static int add_kernel(void *ctx, const char *name, size_t length)
 		result->room = room;
 	}
 	/* The analyzer loses sight of the names that the result holds. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
-	answer = image->ptx ? paths_of_ptx(image->bytes, image->length, kernel.name, &kernel.paths)
-	                    : paths_of_cubin(image->bytes, image->length, kernel.name, &kernel.paths);
+	answer = analyse(image, &kernel);
 	if (answer) {
-		free(kernel.name);
+		free_kernel(&kernel);
 		return answer == -ENOENT ? 0 : answer;
 	}
 	result->kernels[result->count++] = kernel;
@@ -137,8 +214,11 @@ static int scan_containers(const uint8_t *file, size_t bytes, const struct scan_
 			at++;
 			continue;
 		}
-		while (answer == 0 && (more = fatbin_next(&fatbin, &entry)) > 0)
+		while (answer == 0 && (more = fatbin_next(&fatbin, &entry)) > 0) {
+			if (filter->progress)
+				filter->progress(filter->ctx, (size_t)(entry.payload - file), bytes);
 			answer = scan_entry(&entry, filter, result);
+		}
 		result->damaged += answer == 0 && more < 0;
 		at += size;
 	}
@@ -172,10 +252,8 @@ int scan_bytes(const void *file, size_t bytes, const struct scan_filter *filter,
 
 void scan_free(struct scan_result *result)
 {
-	for (size_t i = 0; i < result->count; i++) {
-		free(result->kernels[i].name);
-		kernel_paths_free(&result->kernels[i].paths);
-	}
+	for (size_t i = 0; i < result->count; i++)
+		free_kernel(&result->kernels[i]);
 	free(result->kernels);
 	*result = (struct scan_result){.count = 0};
 }

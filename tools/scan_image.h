@@ -6,11 +6,26 @@
 
 #include "shim/kernels/paths.h"
 
+struct scan_param {
+	uint32_t index, offset, bytes;
+};
+
+/* A slot that a store may go through; stores by their number. */
+struct scan_base {
+	size_t store;
+	uint32_t slot;
+};
+
 struct scan_kernel {
 	char *name;
 	unsigned sm; /* 90 for sm_90; 0: not said */
 	bool ptx;
 	struct kernel_paths paths;
+	struct scan_param *params; /* by index */
+	size_t param_count, param_room;
+	struct scan_base *bases; /* by store, then by slot; of the stores that paths keeps */
+	size_t base_count, base_room;
+	bool failed; /* while it is filled: no memory */
 };
 
 struct scan_result {
@@ -24,6 +39,8 @@ struct scan_result {
 struct scan_filter {
 	const char *glob;
 	unsigned sm;
+	void (*progress)(void *ctx, size_t done, size_t bytes); /* NULL: nobody asks; between images */
+	void *ctx;
 };
 
 /* 0, -EINVAL (holds no device code), -ENOMEM. scan_free() in any case. */

@@ -194,6 +194,22 @@ static void add_candidates(struct place *place, const struct json *list)
 		names_add(&place->candidates, kernel_name(kernel));
 }
 
+/* Lines of the source that hold the guilty stores, where the image told them. */
+static void add_stores(struct place *place, const struct json *list)
+{
+	const struct json *first = list && list->type == JSON_ARRAY ? list->first : NULL;
+
+	for (const struct json *store = first; store; store = store->next) {
+		if (!*text_of(store, "file"))
+			continue;
+		char *text = tool_format("%s:%llu (%s)", text_of(store, "file"),
+		                         (unsigned long long)json_unsigned(json_member(store, "line"), 0),
+		                         text_of(store, "kind"));
+		names_add(&place->stores, text);
+		free(text);
+	}
+}
+
 static void add_event(struct summary *summary, const struct json *record, enum summary_kind kind)
 {
 	const struct json *frame = user_frame(record);
@@ -217,6 +233,7 @@ static void add_event(struct summary *summary, const struct json *record, enum s
 	free(text);
 	names_add(&place->kernels, kernel_name(kernel));
 	add_candidates(place, json_member(record, "candidates"));
+	add_stores(place, json_member(record, "stores"));
 	names_add(&place->labels, text_of(range, "label"));
 	names_add(&place->libraries, library);
 	if (site && site->type == JSON_OBJECT) {
@@ -316,6 +333,7 @@ static void free_node(void *thing)
 	names_free(&node->place.calls);
 	names_free(&node->place.kernels);
 	names_free(&node->place.candidates);
+	names_free(&node->place.stores);
 	names_free(&node->place.labels);
 	names_free(&node->place.libraries);
 	names_free(&node->place.sites);

@@ -32,7 +32,7 @@ struct place {
 	uint64_t actions[SUMMARY_ACTIONS]; /* of the violations */
 	uint64_t folded;                   /* events without a record of their own */
 	char first[40], last[40];          /* times as written; "" when none was */
-	struct names calls, kernels, candidates, labels, libraries, sites, ranks;
+	struct names calls, kernels, candidates, stores, labels, libraries, sites, ranks;
 };
 
 struct summary;

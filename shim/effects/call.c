@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "shim/hook_state.h"
+#include "shim/twins/serve.h"
 #include "shim/verdict/protect.h"
 
 void call_begin(struct call *call, enum entry_id entry, CUstream stream, void *caller)
@@ -22,9 +23,15 @@ void call_begin(struct call *call, enum entry_id entry, CUstream stream, void *c
 	call->slots = call->inline_slots;
 	call->slot_count = 0;
 	call->slot_room = CALL_INLINE_SLOTS;
+	call->memop = false;
+	call->refused = CUDA_SUCCESS;
 	call->after = NULL;
 	call->ended = NULL;
 	call->ended_count = 0;
+	call->overrun = false;
+	call->params = call->extra = NULL;
+	call->overlaps = false;
+	call->copy = NULL;
 	call->judgement = NULL;
 }
 
@@ -49,8 +56,12 @@ void call_add_write(struct call *call, const struct extent *extent, const char *
 {
 	uint64_t start, end;
 	struct registry *ranges = protect_ranges();
-	if (!ranges || !extent_bounds(extent, &start, &end) || !registry_in_bounds(ranges, start, end) ||
-	    !registry_hits(ranges, start, end))
+	if (!extent_bounds(extent, &start, &end))
+		return;
+	/* What a graph's nodes write the driver has seen when they were added. */
+	if (!node && serve_overrun(start, end))
+		call->overrun = true;
+	if (!ranges || !registry_in_bounds(ranges, start, end) || !registry_hits(ranges, start, end))
 		return;
 	if (make_room((void **)&call->writes, call->inline_writes, &call->write_room, call->write_count,
 	              sizeof *call->writes))
@@ -72,6 +83,7 @@ void call_end(struct call *call)
 	for (size_t i = 0; i < call->ended_count; i++)
 		range_put(call->ended[i]);
 	free(call->ended);
+	free(call->copy);
 	if (call->slots != call->inline_slots)
 		free(call->slots);
 	if (call->writes != call->inline_writes)

@@ -26,10 +26,12 @@ struct call_slot {
 	uint32_t offset; /* bytes into that argument */
 	uint64_t value;
 	struct range *range; /* a reference held */
+	uint64_t twin;       /* the address that the launch gets in place of `value`; 0: none */
 };
 
 #define CALL_INLINE_WRITES 4
 #define CALL_INLINE_SLOTS 16
+#define CALL_INLINE_COPY 1024
 
 struct call {
 	const struct entrypoint *entry;
@@ -46,6 +48,10 @@ struct call {
 	struct call_slot *slots;
 	size_t slot_count, slot_room;
 
+	bool memop; /* stream memory operations: the driver takes any address, and the context dies of a wrong one */
+	unsigned attributes; /* cuPointerGetAttributes: how many were asked for */
+	CUresult refused; /* by the rule itself, whatever the mode: the program gets this, and the driver is not called */
+
 	/* Runs after the driver, with its result; for state tracking. `state` is its own. */
 	void (*after)(struct call *call, CUresult result);
 	union {
@@ -54,10 +60,18 @@ struct call {
 	} state[3];
 	struct range **ended; /* references: ranges whose memory this call takes away */
 	size_t ended_count;
+	bool overrun; /* writes beyond its allocation, which only we can tell */
+
+	/* A launch's parameters, where the hook has them, and so where it takes them from for the driver. NULL: they must stay as they are. */
+	void ***params;
+	void ***extra;
+	bool overlaps; /* the launch may begin before the one before it has ended */
+	void *copy;    /* heap memory of parameters that were replaced */
 
 	struct judgement *judgement; /* verdict/judge.c's, between before and after */
 	struct call_write inline_writes[CALL_INLINE_WRITES];
 	struct call_slot inline_slots[CALL_INLINE_SLOTS];
+	char inline_copy[CALL_INLINE_COPY] __attribute__((aligned(16)));
 };
 
 void call_begin(struct call *call, enum entry_id entry, CUstream stream, void *caller);
@@ -105,6 +119,7 @@ void effect_copy_box(struct call *call, CUmemorytype type, uint64_t device, void
                      uint64_t z, uint64_t pitch, uint64_t height, uint64_t width, uint64_t rows, uint64_t slices);
 
 /* memops.c */
+void effect_memop(struct call *call, uint64_t address, uint64_t bytes);
 void effect_memops(struct call *call, const CUstreamBatchMemOpParams *params, unsigned count);
 bool effect_memop_extent(const CUstreamBatchMemOpParams *param, struct extent *ret_extent);
 
@@ -124,11 +139,25 @@ void effect_kernel_function(struct call *call, CUfunction *function, CUkernel ke
 void effect_library_module(struct call *call, CUmodule *module, CUlibrary library);
 void effect_module_end(struct call *call, const void *handle);
 
+/* attributes.c */
+void effect_attribute(struct call *call, void *data, CUpointer_attribute attribute, uint64_t address);
+void effect_attributes(struct call *call, unsigned count, CUpointer_attribute *attributes, void **data, uint64_t address);
+
+/* mappings.c */
+void effect_reserve(struct call *call, CUdeviceptr *start, uint64_t bytes);
+void effect_map(struct call *call, uint64_t start, uint64_t bytes);
+void effect_access(struct call *call, uint64_t start, uint64_t bytes);
+void effect_unreserve(struct call *call, uint64_t start, uint64_t bytes);
+
 /* launches.c */
-void effect_launch(struct call *call, CUfunction function, void **params, void **extra);
+void effect_launch(struct call *call, CUfunction function, void ***params, void ***extra);
+void effect_launch_config(struct call *call, const CUlaunchConfig *config, CUfunction function, void ***params,
+                          void ***extra);
 void effect_launch_list(struct call *call, const CUDA_LAUNCH_PARAMS *list, unsigned count);
 void effect_unjudged_launch(struct call *call);
 void effect_sync(struct call *call);
+void effect_sync_stream(struct call *call);
+void effect_sync_context(struct call *call, CUcontext context);
 
 /* verdict/lifecycle.c */
 void effect_init(struct call *call);

@@ -6,6 +6,8 @@
 #include "shim/hook_state.h"
 #include "shim/kernels/function.h"
 #include "shim/kernels/images.h"
+#include "shim/twins/serve.h"
+#include "shim/twins/twin.h"
 #include "shim/verdict/lifecycle.h"
 #include "shim/verdict/protect.h"
 #include "shim/verdict/verify.h"
@@ -46,14 +48,30 @@ void effect_free(struct call *call, uint64_t address)
 	size_t bytes;
 	if (!address || !hook_armed || !drv.cuMemGetAddressRange_v2 || capture_is_running(call->stream))
 		return;
-	if (drv.cuMemGetAddressRange_v2(&base, &bytes, address) == CUDA_SUCCESS && base == address)
+	if (serve_range(&base, &bytes, address) == CUDA_SUCCESS && base == address)
 		ending(call, base, base + bytes);
+}
+
+static void unmapped_after(struct call *call, CUresult result)
+{
+	ended_after(call, result);
+	twins_unmap_ends(call->state[0].number, call->state[1].number, result == CUDA_SUCCESS);
 }
 
 void effect_unmap(struct call *call, uint64_t address, uint64_t bytes)
 {
-	if (address + bytes > address)
-		ending(call, address, address + bytes);
+	if (address + bytes <= address)
+		return;
+	if (twin_is(address, 1, NULL)) {
+		call->refused = CUDA_ERROR_NOT_PERMITTED;
+		return;
+	}
+	ending(call, address, address + bytes);
+	/* The twin goes first: it would keep the memory. */
+	twins_unmap_begins(address, bytes);
+	call->state[0].number = address;
+	call->state[1].number = bytes;
+	call->after = unmapped_after;
 }
 
 static void context_gone(struct call *call, CUcontext context)
@@ -61,6 +79,7 @@ static void context_gone(struct call *call, CUcontext context)
 	capture_context_ended(context);
 	images_context_ended(context);
 	protect_context_ended(call, context);
+	serve_context_ended(context);
 }
 
 static void context_after(struct call *call, CUresult result)
@@ -94,12 +113,6 @@ static CUcontext primary_context(CUdevice device)
 	return context;
 }
 
-/* Is there anything that ends with a context? */
-static bool anything_kept(void)
-{
-	return protect_used() || capture_anywhere() || images_any();
-}
-
 /* A release ends the primary context only when it was the last: its state tells afterwards. */
 static void primary_after(struct call *call, CUresult result)
 {
@@ -108,6 +121,12 @@ static void primary_after(struct call *call, CUresult result)
 	if (result == CUDA_SUCCESS &&
 	    drv.cuDevicePrimaryCtxGetState((CUdevice)call->state[1].number, &flags, &active) == CUDA_SUCCESS && !active)
 		context_gone(call, call->state[0].pointer);
+}
+
+/* Is there anything that ends with a context? */
+static bool anything_kept(void)
+{
+	return protect_used() || capture_anywhere() || images_any() || serve_used();
 }
 
 void effect_primary_end(struct call *call, CUdevice device)

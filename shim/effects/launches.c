@@ -6,6 +6,7 @@
 #include "shim/hook_state.h"
 #include "shim/kernels/function.h"
 #include "shim/kernels/images.h"
+#include "shim/verdict/fault.h"
 #include "shim/verdict/neighbours.h"
 #include "shim/verdict/options.h"
 #include "shim/verdict/protect.h"
@@ -204,10 +205,29 @@ void launch_scan_deferred(struct call *call, CUfunction function, void **params,
 	launch_scan(call, function, params, extra);
 }
 
-void effect_launch(struct call *call, CUfunction function, void **params, void **extra)
+void effect_launch(struct call *call, CUfunction function, void ***params, void ***extra)
 {
 	launch_number(call);
-	launch_scan(call, function, params, extra);
+	launch_scan(call, function, *params, extra ? *extra : NULL);
+	call->params = params;
+	call->extra = extra;
+}
+
+/* A grid that starts while the one before it still runs may have read an address before that one wrote it through another mapping. */
+static bool may_overlap(const CUlaunchConfig *config)
+{
+	for (unsigned i = 0; config && config->attrs && i < config->numAttrs; i++)
+		if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+		    config->attrs[i].value.programmaticStreamSerializationAllowed)
+			return true;
+	return false;
+}
+
+void effect_launch_config(struct call *call, const CUlaunchConfig *config, CUfunction function, void ***params,
+                          void ***extra)
+{
+	effect_launch(call, function, params, extra);
+	call->overlaps = call->slot_count && may_overlap(config);
 }
 
 void effect_launch_list(struct call *call, const CUDA_LAUNCH_PARAMS *list, unsigned count)
@@ -216,7 +236,8 @@ void effect_launch_list(struct call *call, const CUDA_LAUNCH_PARAMS *list, unsig
 	for (unsigned i = 0; list && i < count; i++) {
 		if (i == 0 && list[i].hStream)
 			call->stream = list[i].hStream;
-		effect_launch(call, list[i].function, list[i].kernelParams, NULL);
+		launch_number(call);
+		launch_scan(call, list[i].function, list[i].kernelParams, NULL);
 	}
 }
 
@@ -228,4 +249,29 @@ void effect_unjudged_launch(struct call *call)
 void effect_sync(struct call *call)
 {
 	/* judge_after() collects the results that the synchronisation made ready. */
+}
+
+static void stream_after(struct call *call, CUresult result)
+{
+	if (result == CUDA_SUCCESS)
+		fault_ended(NULL, address_of(call->stream), call->state[0].number);
+}
+
+void effect_sync_stream(struct call *call)
+{
+	call->state[0].number = fault_noted();
+	call->after = stream_after;
+}
+
+static void context_after(struct call *call, CUresult result)
+{
+	if (result == CUDA_SUCCESS)
+		fault_ended(call->state[1].pointer, 0, call->state[0].number);
+}
+
+void effect_sync_context(struct call *call, CUcontext context)
+{
+	call->state[0].number = fault_noted();
+	call->state[1].pointer = context;
+	call->after = context_after;
 }

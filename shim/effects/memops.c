@@ -1,4 +1,4 @@
-/* Stream memory operations in batches. Single ones are plain lines of 4 or 8 bytes. */
+/* Stream memory operations, one or a batch. */
 #include "shim/effects/call.h"
 
 bool effect_memop_extent(const CUstreamBatchMemOpParams *param, struct extent *ret_extent)
@@ -18,9 +18,16 @@ bool effect_memop_extent(const CUstreamBatchMemOpParams *param, struct extent *r
 	return true;
 }
 
+void effect_memop(struct call *call, uint64_t address, uint64_t bytes)
+{
+	call->memop = true;
+	effect_line(call, address, bytes);
+}
+
 void effect_memops(struct call *call, const CUstreamBatchMemOpParams *params, unsigned count)
 {
 	struct extent extent;
+	call->memop = true;
 	for (unsigned i = 0; params && i < count; i++)
 		if (effect_memop_extent(&params[i], &extent))
 			call_add_write(call, &extent, NULL);

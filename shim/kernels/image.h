@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shim/kernels/cache.h"
 #include "shim/kernels/paths.h"
 
 struct fatbin_entry;
@@ -65,7 +66,8 @@ struct code {
 	size_t offset;
 	const uint8_t *bytes;
 	size_t length;
-	uint8_t *owned; /* NULL: lies in the image */
+	uint8_t *owned;         /* NULL: lies in the image */
+	struct cache_hash hash; /* of the bytes, for results on disk; 0 bytes: not worth its time */
 };
 int image_code(const struct image *image, size_t offset, const struct fatbin_entry *entry, struct code **ret_code);
 void code_put(struct code *code);

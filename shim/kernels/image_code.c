@@ -12,6 +12,8 @@
 
 #define KEPT 8
 #define KEPT_BYTES ((size_t)32 << 20)
+#define HASH_LEAST_BYTES 16384
+#define HASH_AGAIN_BYTES ((size_t)1 << 20)
 #define CODE_BYTES ((size_t)256 << 20) /* of one entry: it is memory of the program, while it is read */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -138,6 +140,13 @@ static struct code *new_code(const struct image *image, size_t offset, size_t le
 	return code;
 }
 
+/* Small code is analysed sooner than a file is read. */
+static void hash(struct code *code)
+{
+	if (code->length >= HASH_LEAST_BYTES && cache_in_use())
+		code->hash = cache_hash(code->bytes, code->length);
+}
+
 int image_code(const struct image *image, size_t offset, const struct fatbin_entry *entry, struct code **ret_code)
 {
 	bool plain = entry->packing == FATBIN_PLAIN;
@@ -151,6 +160,9 @@ int image_code(const struct image *image, size_t offset, const struct fatbin_ent
 			return -ENOMEM;
 		if (plain && image->copied) {
 			code->bytes = image->bytes + offset;
+			/* Asked for again with each kernel: a large one would be read through each time. */
+			if (code->length <= HASH_AGAIN_BYTES)
+				hash(code);
 			*ret_code = code;
 			return 0;
 		}
@@ -161,6 +173,7 @@ int image_code(const struct image *image, size_t offset, const struct fatbin_ent
 			return err;
 		}
 		code->bytes = code->owned;
+		hash(code);
 		keep(code);
 	}
 	*ret_code = code;

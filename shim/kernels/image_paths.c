@@ -66,6 +66,7 @@ static int join(struct kernel_paths *paths, struct kernel_paths *other)
 		const struct slot_paths *theirs = i < other->slot_count ? &other->slots[i] : &none;
 		struct slot_paths *ours = &paths->slots[i];
 		ours->use = theirs->use > ours->use ? theirs->use : ours->use;
+		ours->loaded |= theirs->loaded;
 		ours->only_base &= theirs->only_base;
 		ours->compared |= theirs->compared;
 	}
@@ -94,7 +95,11 @@ static int entry_paths(const struct image *image, size_t offset, const struct fa
 	int err = image_code(image, offset, entry, &code);
 	if (err)
 		return err;
-	err = analyse(code->bytes, code->length, entry->kind == FATBIN_PTX, kernel, ret_paths);
+	if (!code->hash.bytes || !cache_get(&code->hash, kernel, ret_paths)) {
+		err = analyse(code->bytes, code->length, entry->kind == FATBIN_PTX, kernel, ret_paths);
+		if (!err && code->hash.bytes)
+			cache_put(&code->hash, kernel, ret_paths);
+	}
 	code_put(code);
 	return err;
 }

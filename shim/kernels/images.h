@@ -18,8 +18,9 @@ struct link_map;
 /*
  * Store paths of a function, or of a CUkernel passed as one: read from the loaded image at the first question, then kept for the life of the
  * process and found without a lock. Never NULL but for lack of memory: an image that was not seen or cannot be read is a reason (PATHS_UNSEEN and
- * those behind it), with no slots. The first question takes some 100 us to many ms, and calls the driver: cuFuncGetModule, cuKernelGetLibrary, and for a
- * function whose module nobody loaded cuLibraryGetKernel and cuKernelGetFunction; capturing goes on.
+ * those behind it), with no slots. The first question takes some 100 us to many ms, and calls the driver: cuFuncGetModule, cuKernelGetLibrary, attributes of
+ * devices; for a function whose module nobody loaded, and of which the program did not say what library it is from, also cuLibraryGetKernel and
+ * cuKernelGetFunction. A capture goes on.
  */
 const struct kernel_paths *images_paths(CUfunction function);
 

@@ -232,7 +232,7 @@ static void take_form(const struct unit *unit, struct bytes *header, uint64_t fo
 /* Version 5: a table that says of what its entries are made. Directories and files count from 0. */
 static bool new_table(struct unit *unit, struct bytes *header, bool files)
 {
-	uint64_t formats[2 * 255];
+	uint64_t formats[2 * 255] = {0};
 	unsigned format_count = (unsigned)take_fixed(header, 1);
 	for (unsigned i = 0; i < 2 * format_count; i++)
 		formats[i] = take_number(header, false);
@@ -389,9 +389,11 @@ static void run(struct unit *unit, struct bytes *program)
 {
 	struct rows rows;
 	begin(&rows);
-	while (!program->bad && program->at < program->end && *unit->steps) {
-		--*unit->steps;
-		unsigned operation = *program->at++;
+	for (; *unit->steps; --*unit->steps) {
+		const uint8_t *at = take(program, 1);
+		if (!at)
+			return;
+		unsigned operation = *at;
 		if (operation >= unit->opcode_base) {
 			unsigned special = operation - unit->opcode_base;
 			rows.now.address += (uint64_t)(special / unit->line_range) * unit->least_instruction;
@@ -422,13 +424,14 @@ static bool read_header(struct unit *unit, struct bytes *all, struct bytes *ret_
 	if (unit->version >= 4)
 		take(ret_header, 1); /* operations of one instruction: 1 but for VLIW */
 	take(ret_header, 1);         /* is a statement */
-	unit->line_base = (int8_t)take_fixed(ret_header, 1);
+	unit->line_base = (int)take_fixed(ret_header, 1);
+	unit->line_base -= unit->line_base > INT8_MAX ? 256 : 0;
 	unit->line_range = (unsigned)take_fixed(ret_header, 1);
 	unit->opcode_base = (unsigned)take_fixed(ret_header, 1);
 	if (!unit->line_range || !unit->opcode_base)
 		return false;
 	unit->lengths = take(ret_header, unit->opcode_base - 1);
-	return !ret_header->bad;
+	return unit->lengths && !ret_header->bad;
 }
 
 static void read_unit(struct unit *unit, struct bytes *all)

@@ -12,11 +12,11 @@
 
 /* One instruction: in, where it is; out, where it came from. Not found: file NULL. */
 struct line_query {
-	uint32_t section; /* of the cubin; PTX: unused */
 	uint64_t offset;  /* bytes in that section; PTX: line of the text, from 1 */
-	uint32_t store;   /* the caller's: sorting moves queries */
 	const char *file; /* lives for ever */
+	uint32_t section; /* of the cubin; PTX: unused */
 	uint32_t line;
+	uint32_t store; /* the caller's: sorting moves queries */
 };
 
 /* Sorts the queries, and answers what it can. DWARF versions 2 to 5. */

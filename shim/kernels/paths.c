@@ -6,6 +6,7 @@
 
 #include "shim/kernels/line_info.h"
 #include "shim/kernels/program.h"
+#include "shim/kernels/ptx_code.h"
 #include "shim/kernels/taint.h"
 
 _Static_assert(PATHS_STORES <= LINE_QUERIES, "all stores fit into one look");
@@ -38,6 +39,14 @@ const char *paths_reason_text(enum paths_reason reason)
 		[PATHS_NO_CODE] = "the image holds no code of it for this device",
 	};
 	return (unsigned)reason < sizeof texts / sizeof texts[0] ? texts[reason] : "?";
+}
+
+const char *paths_kind_named(const char *name)
+{
+	for (size_t i = 0; i < sass_row_count; i++)
+		if (!strcmp(sass_rows[i].name, name))
+			return sass_rows[i].name;
+	return strcmp(name, TAINT_KIND_DISCARD) ? ptxa_kind_named(name) : TAINT_KIND_DISCARD;
 }
 
 static void take_lines(const struct line_query *queries, struct kernel_paths *paths, size_t kept)
@@ -77,7 +86,19 @@ void paths_add_text_lines(const char *text, size_t bytes, struct kernel_paths *p
 	take_lines(queries, paths, kept);
 }
 
+static void tell_params(const struct program *program, const struct paths_watch *watch)
+{
+	for (size_t i = 0; watch && watch->param && i < program->param_count; i++)
+		watch->param(watch->ctx, program->params[i].index, program->params[i].offset, program->params[i].bytes);
+}
+
 int paths_of_cubin(const void *image, size_t bytes, const char *kernel, struct kernel_paths *ret_paths)
+{
+	return paths_watch_cubin(image, bytes, kernel, NULL, ret_paths);
+}
+
+int paths_watch_cubin(const void *image, size_t bytes, const char *kernel, const struct paths_watch *watch,
+                      struct kernel_paths *ret_paths)
 {
 	struct kernel_paths paths = {.reason = PATHS_DAMAGED};
 	struct program program = {0};
@@ -95,8 +116,10 @@ int paths_of_cubin(const void *image, size_t bytes, const char *kernel, struct k
 		if (!paths.slots || !paths.stores)
 			err = -ENOMEM;
 	}
+	if (!err)
+		tell_params(&program, watch);
 	if (!err && paths.reason == PATHS_CLEAR)
-		err = taint_run(&program, &paths);
+		err = taint_run(&program, watch, &paths);
 	size_t kept = paths.store_count < PATHS_STORES ? paths.store_count : PATHS_STORES;
 	if (!err && kept)
 		add_lines(&program, &paths, kept);

@@ -14,6 +14,7 @@ enum slot_use { SLOT_NONE, SLOT_LOAD, SLOT_STORE };
 
 struct slot_paths {
 	uint8_t use; /* enum slot_use */
+	bool loaded; /* read through, also where use says more */
 	bool only_base; /* some store has this slot as its one and only base: refusing or swapping the slot meets that store exactly */
 	bool compared; /* compared with, or subtracted from, another slot's address: must not be swapped for a twin */
 };
@@ -62,11 +63,28 @@ void kernel_paths_free(struct kernel_paths *paths);
 /* Static text for messages. */
 const char *paths_reason_text(enum paths_reason reason);
 
+/* The static text of a kind of store (store_site.kind) by its name; NULL where there is none. */
+const char *paths_kind_named(const char *name);
+
 /*
  * Machine code: one kernel of a cubin (ELF image, `bytes` long) by its symbol. 0 with *ret_paths filled (also when its reason is not clear), -ENOENT
  * (no such kernel), -ENOMEM. Never reads outside [image, image + bytes).
  */
 int paths_of_cubin(const void *image, size_t bytes, const char *kernel, struct kernel_paths *ret_paths);
+
+/*
+ * The same, for who wants more than is kept: called for each parameter, and for each slot that a store may go through, by the store's number in the order of
+ * paths->stores; of all stores, not only of those kept. Either may be NULL.
+ */
+struct paths_watch {
+	void (*param)(void *ctx, uint32_t index, uint32_t offset, uint32_t bytes);
+	void (*base)(void *ctx, size_t store, uint32_t slot);
+	void *ctx;
+};
+int paths_watch_cubin(const void *image, size_t bytes, const char *kernel, const struct paths_watch *watch,
+                      struct kernel_paths *ret_paths);
+int paths_watch_ptx(const char *text, size_t bytes, const char *kernel, const struct paths_watch *watch,
+                    struct kernel_paths *ret_paths);
 
 /* For paths_of_ptx(): source lines of its stores. */
 void paths_add_text_lines(const char *text, size_t bytes, struct kernel_paths *paths);

@@ -51,10 +51,10 @@ static int kernel_info(void *ctx, unsigned attribute, const uint8_t *data, size_
 		program->params_at = elf_u16(data + 4);
 		program->params_bytes = elf_u16(data + 6);
 	} else if (attribute == INFO_KPARAM && bytes >= 12) {
-		param = (struct program_param){elf_u16(data + 6), elf_u32(data + 8) >> 18};
+		param = (struct program_param){elf_u16(data + 6), elf_u32(data + 8) >> 18, elf_u16(data + 4)};
 		return gathering->error = PROGRAM_PUSH(program, params, param_count, param_room, param);
 	} else if (attribute == INFO_KPARAM_V2 && bytes >= 12) {
-		param = (struct program_param){elf_u16(data + 6), elf_u16(data + 8)};
+		param = (struct program_param){elf_u16(data + 6), elf_u16(data + 8), elf_u16(data + 4)};
 		return gathering->error = PROGRAM_PUSH(program, params, param_count, param_room, param);
 	}
 	return 0;

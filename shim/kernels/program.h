@@ -28,7 +28,7 @@ struct program_part {
 };
 
 struct program_param {
-	uint32_t offset, bytes;
+	uint32_t offset, bytes, index;
 };
 
 enum block_kind {

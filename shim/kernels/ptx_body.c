@@ -132,6 +132,9 @@ static bool place_parameter(struct ptxa_body *body, const struct ptxa_declaratio
 	if (start + declaration->bytes > PTX_PARAMETER_BYTES)
 		return ptxa_stop(program, PATHS_LIMIT, body->lexer.token.line);
 	program->parameter_bytes = (uint32_t)start + declaration->bytes;
+	if (program->watch && program->watch->param)
+		program->watch->param(program->watch->ctx, body->function->argument_count - 1, (uint32_t)start,
+		                      declaration->bytes);
 	program->variables[variable].stored[0] = (uint32_t)start; /* until all are placed */
 	return true;
 }
@@ -325,10 +328,16 @@ static bool name_words(struct ptxa_body *body)
 		for (uint32_t byte = 0; byte < variable->bytes; byte++) {
 			uint32_t set = ptxa_set_one(&program->sets, 2 * ((start + byte) / 4));
 			uint32_t *cell = &program->cells[variable->cells + byte / 4];
-			uint32_t *stored = &variable->stored[(start + byte) / 4 & 1];
 
 			*cell = ptxa_set_join(&program->sets, *cell, set);
-			*stored = ptxa_set_join(&program->sets, *stored, set);
+		}
+		for (uint32_t parity = 0; parity < 2 && variable->bytes; parity++) {
+			uint32_t first = start / 4, last = (start + variable->bytes - 1) / 4;
+
+			first += (first & 1) != parity;
+			if (first <= last)
+				variable->stored[parity] =
+					ptxa_set_row(&program->sets, 2 * first, (last - first) / 2 + 1, 4);
 		}
 	}
 	return true;

@@ -194,6 +194,7 @@ struct ptxa_program {
 	bool changed; /* something that is not part of a block's state */
 	bool final;   /* the last pass: results are noted */
 	struct kernel_paths *paths;
+	const struct paths_watch *watch; /* or NULL */
 };
 
 /* Elements of sets; the next odd number is the weak form. Words of the parameters come first. */
@@ -231,6 +232,9 @@ bool ptxa_room(struct ptxa_program *program, void *list, uint32_t *room, uint32_
 
 /* ptx_rules.c: the class of an instruction by its name and modifiers, NULL when it is not known. */
 const struct ptxa_rule *ptxa_rule_find(struct ptxa_slice name, const struct ptxa_slice *modifiers, unsigned count);
+
+/* The static text of a kind of store, NULL when there is none of that name. */
+const char *ptxa_kind_named(const char *name);
 
 /* ptx_module.c: finds functions and module variables; the entry's parameters are laid out. False when stopped. */
 bool ptxa_module_read(struct ptxa_program *program);

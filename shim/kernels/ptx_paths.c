@@ -119,7 +119,13 @@ static int analyse(struct ptxa_program *program, struct ptxa_slice kernel, struc
 
 int paths_of_ptx(const char *text, size_t bytes, const char *kernel, struct kernel_paths *ret_paths)
 {
-	struct ptxa_program program = {.text = text, .bytes = bytes};
+	return paths_watch_ptx(text, bytes, kernel, NULL, ret_paths);
+}
+
+int paths_watch_ptx(const char *text, size_t bytes, const char *kernel, const struct paths_watch *watch,
+                    struct kernel_paths *ret_paths)
+{
+	struct ptxa_program program = {.text = text, .bytes = bytes, .watch = watch};
 	struct kernel_paths paths = {.slot_count = 0};
 	struct ptxa_slice name = {kernel, (uint32_t)strnlen(kernel, UINT32_MAX)};
 	int error;

@@ -192,3 +192,17 @@ const struct ptxa_rule *ptxa_rule_find(struct ptxa_slice name, const struct ptxa
 			return &rules[i];
 	return NULL;
 }
+
+/* Those of rules, and those that ptx_store.c makes of them where the space is known. */
+const char *ptxa_kind_named(const char *name)
+{
+	static const char *const global[] = {"st.global", "atom.global", "red.global"};
+
+	for (size_t i = 0; i < sizeof(global) / sizeof(global[0]); i++)
+		if (strcmp(global[i], name) == 0)
+			return global[i];
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+		if (rules[i].kind && strcmp(rules[i].kind, name) == 0)
+			return rules[i].kind;
+	return NULL;
+}

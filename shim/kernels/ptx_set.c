@@ -124,6 +124,15 @@ uint32_t ptxa_set_one(struct ptxa_sets *sets, uint32_t element)
 	return intern(sets, &element, 1);
 }
 
+uint32_t ptxa_set_row(struct ptxa_sets *sets, uint32_t first, uint32_t count, uint32_t step)
+{
+	if (!make_scratch(sets, count))
+		return 0;
+	for (uint32_t i = 0; i < count; i++)
+		sets->scratch[i] = first + i * step;
+	return intern(sets, sets->scratch, count);
+}
+
 uint32_t ptxa_set_join(struct ptxa_sets *sets, uint32_t left, uint32_t right)
 {
 	const struct ptxa_set *a, *b;

@@ -40,6 +40,8 @@ int ptxa_sets_start(struct ptxa_sets *sets);
 void ptxa_sets_end(struct ptxa_sets *sets);
 
 uint32_t ptxa_set_one(struct ptxa_sets *sets, uint32_t element);
+/* `count` elements from `first` on, each so much above the one before. */
+uint32_t ptxa_set_row(struct ptxa_sets *sets, uint32_t first, uint32_t count, uint32_t step);
 uint32_t ptxa_set_join(struct ptxa_sets *sets, uint32_t left, uint32_t right);
 uint32_t ptxa_set_weak(struct ptxa_sets *sets, uint32_t set);
 uint32_t ptxa_set_strong(struct ptxa_sets *sets, uint32_t set);

@@ -22,6 +22,9 @@ static void use(struct ptxa_step *step, uint32_t slot, enum slot_use use)
 
 	if (paths->use < use)
 		paths->use = (uint8_t)use;
+	paths->loaded |= use == SLOT_LOAD;
+	if (use == SLOT_STORE && step->program->watch && step->program->watch->base)
+		step->program->watch->base(step->program->watch->ctx, step->program->paths->store_count, slot);
 }
 
 /*

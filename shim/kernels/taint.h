@@ -82,6 +82,7 @@ struct taint_judged {
 struct taint {
 	const struct program *program;
 	struct kernel_paths *paths;
+	const struct paths_watch *watch; /* or NULL */
 	struct sets sets, targets;
 	uint32_t word_count;
 	bool *wide, *whole; /* by slot: inside a parameter of 8 bytes or more; is one of 8 bytes */
@@ -112,8 +113,8 @@ struct taint {
 	enum paths_reason stop; /* gave up, at insn */
 };
 
-/* Fills paths->slots and so on. 0 or -ENOMEM. */
-int taint_run(const struct program *program, struct kernel_paths *paths);
+/* Fills paths->slots and so on. `watch` may be NULL. 0 or -ENOMEM. */
+int taint_run(const struct program *program, const struct paths_watch *watch, struct kernel_paths *paths);
 
 /* For the files of this analysis. */
 void taint_step(struct taint *t, const struct sass_insn *insn);
@@ -140,6 +141,9 @@ static inline set_id taint_one(struct taint *t, size_t member)
 		t->ones[member] = sets_one(&t->sets, member);
 	return t->ones[member];
 }
+
+/* The kind of a store that is told apart from its row: a cache line whose contents are dropped. */
+#define TAINT_KIND_DISCARD "CCTL.D"
 
 /* Conclusions; heeded only while recording. */
 void taint_stored(struct taint *t, struct taint_pair address, const char *kind);

@@ -32,14 +32,17 @@ static struct taint_findings find_slots(const struct taint *t, struct taint_pair
 	struct taint_findings found = {0};
 	bool stray_low = false, stray_high = false, differ = false;
 	const uint64_t *low = sets_bits(&t->sets, address.low), *high = sets_bits(&t->sets, address.high);
-	for (size_t i = 0; i < t->sets.half; i++) {
+	size_t half = t->sets.half;
+	for (size_t i = 0; i < half; i++) {
 		uint64_t plain = slots_in(i, low[i], high[i]);
 		uint64_t others = params_only(i, ~(plain | plain << 1));
 		/* A slot whose halves changed places. */
 		found.stray |= (low[i] >> 1 & high[i] & others & SLOT_MEMBERS) != 0;
 		stray_low |= has_half(t, i, low[i] & others);
 		stray_high |= has_half(t, i, high[i] & others);
-		differ |= has_half(t, i, (low[i] ^ high[i]) & others);
+		/* What is in both is an index, also where its high word comes from a product that left the low one scaled. */
+		differ |= has_half(t, i, low[i] & others & ~(high[i] | high[half + i]));
+		differ |= has_half(t, i, high[i] & others & ~(low[i] | low[half + i]));
 		for (; plain; plain &= plain - 1) {
 			uint32_t slot = slot_of(i, (unsigned)__builtin_ctzll(plain));
 			found.plain++;
@@ -52,6 +55,15 @@ static struct taint_findings find_slots(const struct taint *t, struct taint_pair
 	return found;
 }
 
+static void mark_slot(struct taint *t, uint32_t slot, enum slot_use use)
+{
+	struct slot_paths *paths = &t->paths->slots[slot];
+	paths->use = paths->use > use ? paths->use : (uint8_t)use;
+	paths->loaded |= use == SLOT_LOAD;
+	if (use == SLOT_STORE && t->watch && t->watch->base)
+		t->watch->base(t->watch->ctx, t->paths->store_count, slot);
+}
+
 static void mark_slots(struct taint *t, struct taint_pair address, enum slot_use use, bool scaled_too)
 {
 	const uint64_t *low = sets_bits(&t->sets, address.low), *high = sets_bits(&t->sets, address.high);
@@ -59,10 +71,8 @@ static void mark_slots(struct taint *t, struct taint_pair address, enum slot_use
 	for (size_t i = 0; i < half; i++) {
 		uint64_t bits = scaled_too ? slots_in(i, low[i] | low[half + i], high[i] | high[half + i])
 		                           : slots_in(i, low[i], high[i]);
-		for (; bits; bits &= bits - 1) {
-			struct slot_paths *slot = &t->paths->slots[slot_of(i, (unsigned)__builtin_ctzll(bits))];
-			slot->use = slot->use > use ? slot->use : (uint8_t)use;
-		}
+		for (; bits; bits &= bits - 1)
+			mark_slot(t, slot_of(i, (unsigned)__builtin_ctzll(bits)), use);
 	}
 }
 
@@ -156,7 +166,7 @@ void taint_stored(struct taint *t, struct taint_pair address, const char *kind)
 		else if (!found.plain_wide && found.plain == 1)
 			base = found.slot;
 	}
-	if (!judged->stored)
+	if (!judged->stored || t->watch)
 		mark_slots(t, address, SLOT_STORE, !found.plain);
 	judged->stored = true;
 	if (base != UINT32_MAX)

@@ -391,7 +391,7 @@ void taint_memory(struct taint *t, const struct sass_insn *insn)
 	case SASS_CACHE:
 		/* Discarding a line loses what it holds. */
 		if (sass_field(insn, 87, 91) == 0xb)
-			taint_stored(t, taint_read_pair(t, insn, insn->a), "CCTL.D");
+			taint_stored(t, taint_read_pair(t, insn, insn->a), TAINT_KIND_DISCARD);
 		return;
 	case SASS_BULK:
 		bulk(t, insn);

@@ -342,13 +342,14 @@ static int prepare(struct taint *t)
 	return err;
 }
 
-int taint_run(const struct program *program, struct kernel_paths *paths)
+int taint_run(const struct program *program, const struct paths_watch *watch, struct kernel_paths *paths)
 {
 	struct taint *t = calloc(1, sizeof *t);
 	if (!t)
 		return -ENOMEM;
 	t->program = program;
 	t->paths = paths;
+	t->watch = watch;
 	t->error = prepare(t);
 	if (!t->error && program_places(program) * sizeof(struct taint_state) > STATE_LIMIT) {
 		t->stop = PATHS_LIMIT;

@@ -369,6 +369,7 @@ void json_event(struct buffer *buf, uint64_t seq, const struct report_event *eve
 		put_null(buf, "earlier_launches");
 	key(buf, "result");
 	buffer_signed(buf, event->result);
+	put_string(buf, "fault", event->fault, WORD_LIMIT);
 	put_lists(buf, event, site);
 	buffer_string(buf, "}\n");
 }

@@ -61,6 +61,7 @@ struct report_event {
 	enum report_kind kind;
 	enum report_evidence evidence;
 	enum report_action action;
+	const char *fault; /* a store through a read-only mapping ended the context: the call that was told, static text; NULL: no such thing */
 	const char *api;           /* driver entry point, e.g. "cuMemcpyDtoD_v2" */
 	const char *outer_api;     /* outermost hooked runtime or library call, e.g. "cufftExecC2C"; NULL: none */
 	const char *outer_note;    /* its guilty argument, e.g. "idata=odata"; NULL */

@@ -10,7 +10,9 @@
 #define CUCONST_REPORT_SITE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define SITE_PYTHON_FRAMES 16
 #define SITE_NATIVE_FRAMES 24
@@ -28,6 +30,16 @@ struct site {
 	void *native[SITE_NATIVE_FRAMES]; /* innermost first, without the shim's own frames */
 	int native_count;
 };
+
+/* Copies what there is of it: a site is mostly empty, and large. */
+static inline void site_copy(struct site *to, const struct site *from)
+{
+	memcpy(to->python, from->python, (size_t)from->python_count * sizeof from->python[0]);
+	memcpy(to->native, from->native, (size_t)from->native_count * sizeof from->native[0]);
+	to->python_count = from->python_count;
+	to->python_cut = from->python_cut;
+	to->native_count = from->native_count;
+}
 
 /* Fills both parts. `caller` is the hook's return address: native frames start there. Leaves what it cannot find empty. */
 void site_capture(struct site *ret_site, void *caller);

@@ -144,6 +144,11 @@ static void put_writer(struct buffer *buf, const struct report_event *event)
 	const struct report_kernel *kernel = event->kernel;
 	const char *api = kernel && !event->api ? kernel->api : event->api;
 
+	if (event->fault && !kernel) {
+		buffer_string(buf, "one of ");
+		put_count(buf, event->candidate_count, "kernel argument");
+		return;
+	}
 	if (found_by_check(event)) {
 		buffer_string(buf, "an unknown writer");
 		return;
@@ -396,6 +401,19 @@ static void put_earlier(struct buffer *buf, const struct report_event *event)
 	buffer_string(buf, event->earlier_launches == 1 ? " launch of that call" : " launches of that call");
 }
 
+/* The store did not come to pass. */
+static void put_fault(struct buffer *buf, const struct report_event *event)
+{
+	buffer_string(buf, ", which the GPU refused: CUDA error ");
+	buffer_unsigned(buf, (uint64_t)event->result);
+	if (strncmp(event->fault, "cuconst_", 8)) {
+		buffer_string(buf, " from ");
+		buffer_plain(buf, event->fault, NAME_LIMIT);
+	} else {
+		put_finder(buf, event->fault);
+	}
+}
+
 /* However full it is, the text ends with a newline. */
 static void put_end(struct buffer *buf)
 {
@@ -417,7 +435,9 @@ void text_event(struct buffer *buf, const struct report_event *event, bool color
 	buffer_string(buf, " ");
 	put_object(buf, event);
 	buffer_string(buf, phrases[phrase].tail);
-	if (found_by_check(event))
+	if (event->fault)
+		put_fault(buf, event);
+	else if (found_by_check(event))
 		put_finder(buf, event->api);
 	buffer_string(buf, "\n  at   ");
 	put_place(buf, site);

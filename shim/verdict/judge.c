@@ -5,9 +5,11 @@
 
 #include "shim/effects/capture.h"
 #include "shim/hook_state.h"
+#include "shim/verdict/fault.h"
 #include "shim/verdict/lifecycle.h"
 #include "shim/verdict/options.h"
 #include "shim/verdict/protect.h"
+#include "shim/verdict/swap.h"
 
 #define TOLD_WAIT_MS 2000 /* stderr may be a pipe that nobody reads */
 
@@ -53,14 +55,15 @@ static struct report_event hit_event(const struct call *call, const struct hit *
 bool judge_emit(struct report_event *event, struct range *range, enum report_action action, CUresult result)
 {
 	event->range = range;
-	event->device = range_device(range);
+	event->device = range ? range_device(range) : -1;
 	event->action = action;
 	event->result = (int)result;
 	if (!report_emit(event))
 		return false;
 	if (event->kind == REPORT_VIOLATION) {
 		atomic_fetch_add(&violations, 1);
-		atomic_fetch_add(&range->violations, 1);
+		if (range)
+			atomic_fetch_add(&range->violations, 1);
 		if (action == ACTION_DENIED)
 			atomic_fetch_add(&denied, 1);
 	}
@@ -134,6 +137,15 @@ static void drop(struct call *call)
 	call->judgement = NULL;
 }
 
+/*
+ * The driver refuses copies and sets into a twin by itself, but takes a memory operation into one, and then the context dies. It is refused in every
+ * mode. In a graph it must be one: a node of the others was refused when it was added.
+ */
+static bool would_die(const struct call *call, const struct hit *hit)
+{
+	return hit->range->flags & RANGE_TWIN && (call->memop || call->graph);
+}
+
 /* deny: refuses when a hit is neither its owner's nor suppressed. strict: the end. log: go on. */
 static CUresult decide(struct call *call)
 {
@@ -145,7 +157,7 @@ static CUresult decide(struct call *call)
 		struct report_event event = hit_event(call, hit);
 		atomic_fetch_add_explicit(&hit->range->checks, 1, memory_order_relaxed);
 		hit->permitted = judge_owned(hit->range, &judgement->site);
-		if (hit->permitted || mode == MODE_LOG)
+		if (hit->permitted || (mode == MODE_LOG && !would_die(call, hit)))
 			continue;
 		if (mode == MODE_STRICT)
 			refuse |= judge_emit(&event, hit->range, ACTION_STOPPED, CUDA_SUCCESS);
@@ -198,6 +210,11 @@ static bool deferred(struct call *call)
 
 CUresult judge_before(struct call *call)
 {
+	if (call->refused != CUDA_SUCCESS)
+		return call->refused;
+	/* The driver's answer for memory that it handed out itself. */
+	if (call->overrun)
+		return CUDA_ERROR_INVALID_VALUE;
 	if (call->concerned && !call->deferred)
 		count_verdict(call);
 	if (!call->write_count && !call->slot_count)
@@ -218,6 +235,7 @@ CUresult judge_before(struct call *call)
 		drop(call);
 		return result;
 	}
+	swap_slots(call);
 	if (!judge_find_checks(call))
 		hook_count(COUNT_UNJUDGED);
 	judge_verify_before(call);
@@ -257,7 +275,9 @@ static void refresh_unjudged(const struct call *call)
 
 CUresult judge_after(struct call *call, CUresult result)
 {
-	bool checked = false;
+	bool checked = false, suspect = false;
+	if (HOOK_UNLIKELY(result != CUDA_SUCCESS))
+		fault_seen(call, result);
 	if (call->after)
 		call->after(call, result);
 	if (call->serial && result == CUDA_SUCCESS && outer_call.api)
@@ -265,11 +285,14 @@ CUresult judge_after(struct call *call, CUresult result)
 	if (call->judgement && result == CUDA_SUCCESS) {
 		record_hits(call);
 		checked = judge_verify_slots(call);
+		suspect = fault_note(call);
 	} else if (result == CUDA_SUCCESS) {
 		refresh_unjudged(call);
 	}
 	drop(call);
 	call_end(call);
+	if (suspect && options_get()->wait_ms)
+		fault_wait(call, options_get()->wait_ms);
 	if (checked && options_get()->wait_ms)
 		verify_drain(options_get()->wait_ms);
 	else

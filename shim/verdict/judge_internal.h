@@ -38,7 +38,7 @@ struct judgement {
 /* May this writer write there? Owners are globs over library file names; unwinding was paid for already. */
 bool judge_owned(const struct range *range, const struct site *site);
 
-/* Writes the event about `range` and counts it. False: suppressed. */
+/* Writes the event about `range` (NULL: none in particular) and counts it. False: suppressed. */
 bool judge_emit(struct report_event *event, struct range *range, enum report_action action, CUresult result);
 
 /* Ranges that were written with permission: their baselines move on together. */
@@ -48,6 +48,9 @@ struct moved {
 };
 void moved_flush(struct moved *moved, CUstream stream);
 void moved_add(struct moved *moved, struct range *range, CUstream stream);
+
+/* The kernel of a call, and the slot that is to be named. */
+void judge_slot_kernel(const struct call *call, const struct call_slot *slot, struct report_kernel *ret);
 
 /* Is the slot the only way by which some store of the kernel gets its address, and may its launch be refused? */
 bool judge_refusable(const struct call_slot *slot);

@@ -1,5 +1,6 @@
 /* Kernels: refused by what their code says, or checked by what their launch did. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "shim/cuconst.h"
 #include "shim/kernels/function.h"
@@ -7,6 +8,7 @@
 #include "shim/verdict/neighbours.h"
 #include "shim/verdict/options.h"
 #include "shim/verdict/protect.h"
+#include "shim/verdict/swap.h"
 
 static bool is_hit(const struct judgement *judgement, const struct range *range)
 {
@@ -34,15 +36,15 @@ static struct report_code slot_code(const struct call_slot *slot)
 	                            .slot = slot_index(slot->function, slot->argument, slot->offset)};
 }
 
-static struct report_kernel slot_kernel(const struct call *call, const struct call_slot *slot)
+void judge_slot_kernel(const struct call *call, const struct call_slot *slot, struct report_kernel *ret)
 {
-	return (struct report_kernel){.name = slot->function->name,
-	                              .argument = slot->argument,
-	                              .offset = slot->offset,
-	                              .value = slot->value,
-	                              .api = call->entry->name,
-	                              .code = slot_code(slot),
-	                              .site = call->judgement->site};
+	ret->name = slot->function->name;
+	ret->argument = slot->argument;
+	ret->offset = slot->offset;
+	ret->value = slot->value;
+	ret->api = call->entry->name;
+	ret->code = slot_code(slot);
+	site_copy(&ret->site, &call->judgement->site);
 }
 
 bool judge_refusable(const struct call_slot *slot)
@@ -69,7 +71,8 @@ CUresult judge_refuse_kernels(const struct call *call)
 		const struct call_slot *slot = &call->slots[i];
 		if (!speaks(call, i) || judge_owned(slot->range, &judgement->site))
 			continue;
-		struct report_kernel kernel = slot_kernel(call, slot);
+		struct report_kernel kernel;
+		judge_slot_kernel(call, slot, &kernel);
 		struct report_event event = {.kind = REPORT_VIOLATION,
 		                             .evidence = EVIDENCE_WRITTEN,
 		                             .api = call->entry->name,
@@ -111,7 +114,7 @@ static struct report_kernel *node_candidates(const struct call *call, const stru
 		inside |= call->slots[i].range == range && !beside(&call->slots[i]);
 	for (size_t i = 0; kernels && i < call->slot_count; i++)
 		if (call->slots[i].range == range && !(inside && beside(&call->slots[i])))
-			kernels[(*ret_count)++] = slot_kernel(call, &call->slots[i]);
+			judge_slot_kernel(call, &call->slots[i], &kernels[(*ret_count)++]);
 	return kernels;
 }
 
@@ -130,13 +133,13 @@ static struct verify_writer call_writer(const struct call *call)
 
 const struct report_kernel *judge_neighbours(const struct range *range, uint64_t since, size_t *ret_count)
 {
-	struct report_kernel *kernels = malloc(NEIGHBOURS_WRITERS * sizeof *kernels);
-	*ret_count = kernels ? neighbours_writers(range, since, kernels, NEIGHBOURS_WRITERS) : 0;
-	if (!*ret_count) {
-		free(kernels);
-		kernels = NULL;
-	}
-	return kernels;
+	struct report_kernel kernels[NEIGHBOURS_WRITERS];
+	size_t count = neighbours_writers(range, since, kernels, NEIGHBOURS_WRITERS);
+	struct report_kernel *kept = count ? malloc(count * sizeof *kept) : NULL;
+	*ret_count = kept ? count : 0;
+	if (kept)
+		memcpy(kept, kernels, count * sizeof *kept);
+	return kept;
 }
 
 static void free_candidates(struct verify_target *targets, size_t count)
@@ -223,7 +226,7 @@ bool judge_find_checks(const struct call *call)
 	size_t count = 0;
 	for (size_t i = 0; i < call->slot_count; i++) {
 		const struct call_slot *slot = &call->slots[i];
-		bool seen = is_hit(judgement, slot->range) || outdone(call, i);
+		bool seen = is_hit(judgement, slot->range) || outdone(call, i) || swap_guards(call, slot->range);
 		if (!seen)
 			judgement->checks[count++] =
 				(struct check){.slot = i, .owned = judge_owned(slot->range, &judgement->site)};

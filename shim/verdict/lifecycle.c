@@ -13,14 +13,19 @@
 #include "shim/effects/capture.h"
 #include "shim/effects/graphs.h"
 #include "shim/hook_state.h"
+#include "shim/kernels/cache.h"
 #include "shim/kernels/images.h"
 #include "shim/report/report.h"
+#include "shim/twins/serve.h"
+#include "shim/twins/twin.h"
+#include "shim/verdict/fault.h"
 #include "shim/verdict/judge.h"
 #include "shim/verdict/options.h"
 #include "shim/verdict/protect.h"
 #include "shim/verdict/status.h"
 #include "shim/verdict/suppress.h"
 #include "shim/verdict/verify.h"
+#include "shim/verdict/view.h"
 
 #define BLIND_BYTES 1024
 #define CLOSE_WAIT_MS 2000
@@ -110,22 +115,26 @@ static void at_exit_checks(void)
 {
 	if (!atomic_load(&hook_disabled) && options_get()->verify)
 		protect_check_at_exit();
+	fault_look_at_exit(options_get()->exit_wait_ms);
 	verify_drain(options_get()->exit_wait_ms);
 }
 
 static void fork_prepare(void)
 {
+	serve_prefork();
 	protect_prefork();
 }
 
 static void fork_parent(void)
 {
 	protect_postfork_parent();
+	serve_postfork_parent();
 }
 
 static void fork_child(void)
 {
 	protect_postfork_child();
+	serve_postfork_child();
 	report_postfork_child();
 	judge_postfork_child();
 	capture_reset();
@@ -134,7 +143,10 @@ static void fork_child(void)
 	if (atomic_load(&initialised)) {
 		atomic_store(&hook_disabled, true);
 		atomic_store(&hook_armed, false);
+		atomic_store(&hook_served, false);
 		graphs_reset();
+		twins_postfork_child();
+		fault_postfork_child();
 		verify_postfork_child();
 	}
 }
@@ -208,11 +220,14 @@ void lifecycle_start(void)
 	}
 	site_set_resolver(door_find_symbol);
 	images_start(door_object_at, door_dlsym);
+	if (options_get()->store_paths && (!options_get()->cache || strcmp(options_get()->cache, "0")))
+		cache_use(options_get()->cache);
 	prepare_verify();
 	if (protect_start() || pthread_atfork(fork_prepare, fork_parent, fork_child)) {
 		lifecycle_disable("out of memory at the start");
 		return;
 	}
+	view_start();
 	atomic_fetch_add(&status_page()->processes, 1);
 	atexit(at_exit);
 }
@@ -221,6 +236,7 @@ void lifecycle_disable(const char *why)
 {
 	atomic_store(&hook_disabled, true);
 	atomic_store(&hook_armed, false);
+	atomic_store(&hook_served, false);
 	atomic_fetch_add(&status_page()->disabled, 1);
 	report_note("not active in this process: %s", why);
 }

@@ -17,14 +17,20 @@ struct writer {
 	_Atomic uint64_t key; /* 0: free */
 	_Atomic uint64_t count, last, value;
 	_Atomic(const char *) api;
-	struct site site; /* under the lock */
-	uint64_t site_key;
+};
+
+/* Where a checked launch of it came from. Apart from the writers, which are looked through at each look back. */
+struct place {
+	uint64_t key;
+	struct site site;
 };
 
 /* Attachment of one entry of `all`. */
 struct neighbourhood {
-	unsigned protections; /* under the lock */
 	struct writer writers[WRITERS];
+	/* Under the lock. */
+	struct place places[WRITERS]; /* of each writer */
+	unsigned protections;
 };
 
 static struct registry *_Atomic all;
@@ -113,8 +119,7 @@ static void absorb(struct neighbourhood *into, struct neighbourhood *from)
 		atomic_store(&writer->last, atomic_load(&old->last));
 		atomic_store(&writer->value, atomic_load(&old->value));
 		atomic_store(&writer->api, atomic_load(&old->api));
-		writer->site = old->site;
-		writer->site_key = old->site_key;
+		into->places[writer - into->writers] = from->places[i];
 	}
 }
 
@@ -145,14 +150,12 @@ static bool replace(uint64_t start, uint64_t end, struct range **old, size_t cou
 
 bool neighbours_join(uint64_t start, uint64_t end)
 {
-	struct range **found = NULL;
 	bool joined = false;
 	pthread_mutex_lock(&lock);
 	/* Nobody else adds any. */
 	size_t count = registry_overlaps(neighbours_all(), start, end, NULL, 0);
-	if (count)
-		found = malloc(count * sizeof(struct range *));
-	if (!count || found) {
+	struct range **found = malloc((count + 1) * sizeof(struct range *));
+	if (found) {
 		count = registry_overlaps(neighbours_all(), start, end, found, count);
 		joined = count == 1 && found[0]->start <= start && found[0]->end >= end;
 		if (joined)
@@ -241,53 +244,65 @@ void neighbours_keep_site(const struct call_slot *slot, const struct site *site)
 	uint64_t key = key_of(slot);
 	size_t count = holding(slot->value, found);
 	for (size_t i = 0; i < count; i++) {
-		struct writer *writer = writer_at(found[i]->attachment, key);
+		struct neighbourhood *neighbourhood = found[i]->attachment;
+		struct place *place = &neighbourhood->places[writer_at(neighbourhood, key) - neighbourhood->writers];
 		pthread_mutex_lock(&lock);
-		writer->site = *site;
-		writer->site_key = key;
+		*place = (struct place){key, *site};
 		pthread_mutex_unlock(&lock);
 	}
 	put_each(found, count);
 }
 
+/* One to be named. */
+struct named {
+	const struct neighbourhood *neighbourhood;
+	size_t nth;
+	uint64_t key, last;
+};
+
 /* Keeps the list by falling number. */
-static size_t insert(struct report_kernel *kernels, uint64_t *numbers, size_t count, size_t max,
-                     const struct report_kernel *kernel, uint64_t number)
+static size_t insert(struct named *list, size_t count, size_t max, const struct named *named)
 {
 	size_t at = count < max ? count : max - 1;
-	if (count == max && numbers[at] >= number)
+	if (count == max && list[at].last >= named->last)
 		return count;
-	for (; at > 0 && numbers[at - 1] < number; at--) {
-		kernels[at] = kernels[at - 1];
-		numbers[at] = numbers[at - 1];
-	}
-	kernels[at] = *kernel;
-	numbers[at] = number;
+	for (; at > 0 && list[at - 1].last < named->last; at--)
+		list[at] = list[at - 1];
+	list[at] = *named;
 	return count < max ? count + 1 : max;
+}
+
+static struct report_kernel tell(const struct named *named)
+{
+	const struct writer *writer = &named->neighbourhood->writers[named->nth];
+	const struct place *place = &named->neighbourhood->places[named->nth];
+	struct report_kernel kernel = kernel_of(named->key);
+	kernel.value = atomic_load_explicit(&writer->value, memory_order_relaxed);
+	kernel.api = atomic_load_explicit(&writer->api, memory_order_relaxed);
+	pthread_mutex_lock(&lock);
+	if (place->key == named->key)
+		kernel.site = place->site;
+	pthread_mutex_unlock(&lock);
+	return kernel;
 }
 
 size_t neighbours_writers(const struct range *range, uint64_t since, struct report_kernel *ret_kernels, size_t max)
 {
 	struct range *found[OVERLAPPING];
-	uint64_t numbers[NEIGHBOURS_WRITERS];
+	struct named list[NEIGHBOURS_WRITERS];
 	size_t holders = holding(range->start, found), count = 0;
 	max = max < NEIGHBOURS_WRITERS ? max : NEIGHBOURS_WRITERS;
-	for (size_t i = 0; i < holders; i++)
+	for (size_t i = 0; max && i < holders; i++) {
+		const struct neighbourhood *neighbourhood = found[i]->attachment;
 		for (size_t k = 0; k < WRITERS; k++) {
-			struct writer *writer = &((struct neighbourhood *)found[i]->attachment)->writers[k];
-			uint64_t last = atomic_load_explicit(&writer->last, memory_order_acquire);
-			uint64_t key = atomic_load(&writer->key);
-			if (!key || last <= since)
-				continue;
-			struct report_kernel kernel = kernel_of(key);
-			kernel.value = atomic_load_explicit(&writer->value, memory_order_relaxed);
-			kernel.api = atomic_load_explicit(&writer->api, memory_order_relaxed);
-			pthread_mutex_lock(&lock);
-			if (writer->site_key == key)
-				kernel.site = writer->site;
-			pthread_mutex_unlock(&lock);
-			count = insert(ret_kernels, numbers, count, max, &kernel, last);
+			uint64_t last = atomic_load_explicit(&neighbourhood->writers[k].last, memory_order_acquire);
+			const struct named named = {neighbourhood, k, atomic_load(&neighbourhood->writers[k].key), last};
+			if (named.key && last > since)
+				count = insert(list, count, max, &named);
 		}
+	}
+	for (size_t i = 0; i < count; i++)
+		ret_kernels[i] = tell(&list[i]);
 	put_each(found, holders);
 	return count;
 }

@@ -14,7 +14,7 @@
 #define VALUE_MAX 4096 /* PATH_MAX: the longest value that can be right */
 #define NAME_MAX_SHOWN 64
 
-enum type { TYPE_BOOL, TYPE_NUMBER, TYPE_TEXT, TYPE_MODE };
+enum type { TYPE_BOOL, TYPE_NUMBER, TYPE_TEXT, TYPE_MODE, TYPE_TWINS };
 
 struct option {
 	const char *name;
@@ -31,6 +31,7 @@ struct option {
 static const struct option table[] = {
 	ROW(enabled, TYPE_BOOL, 0, 0),
 	ROW(mode, TYPE_MODE, 0, 0),
+	ROW(twins, TYPE_TWINS, 0, 0),
 	ROW(log, TYPE_TEXT, 0, 0),
 	ROW(text, TYPE_BOOL, 0, 0),
 	ROW(exitcode, TYPE_NUMBER, 1, 255),
@@ -41,6 +42,7 @@ static const struct option table[] = {
 	{"exit_wait", TYPE_NUMBER, offsetof(struct options, exit_wait_ms), 0, 86400000},
 	ROW(verify, TYPE_BOOL, 0, 0),
 	ROW(store_paths, TYPE_BOOL, 0, 0),
+	ROW(cache, TYPE_TEXT, 0, 0),
 	ROW(names, TYPE_BOOL, 0, 0),
 	ROW(color, TYPE_BOOL, 0, 0),
 	ROW(help, TYPE_BOOL, 0, 0),
@@ -52,6 +54,7 @@ static const char help_text[] =
 	"cuconst: options, as CUCONST_OPTIONS=\"name=value:name=value\"; a value with ':' in it goes in '...' or \"...\"\n"
 	"  enabled=1          0: the shim is transparent, nothing is checked\n"
 	"  mode=log           log: record; deny: refuse the call; strict: record, then end the process\n"
+	"  twins=native       whose memory can have read-only twins. native: what cuMemMap maps; all: cuMemAlloc's too, served from mapped memory; off: none\n"
 	"  log=               file of JSON lines; %h host, %p pid, %r rank, %t start time in seconds, %% a percent sign; default: none\n"
 	"  text=1             0: no text on stderr\n"
 	"  exitcode=86        status that strict ends with, 1 to 255; also of `cuconst run` when there were violations\n"
@@ -62,6 +65,7 @@ static const char help_text[] =
 	"  exit_wait=2000     milliseconds to wait at exit for checks in flight\n"
 	"  verify=1           0: judge calls by their contract only, compare no memory\n"
 	"  store_paths=1      0: read no kernel's code; each may write through every pointer it is given, and none is refused\n"
+	"  cache=             absolute folder for what was worked out about kernels; 0: none; default: $XDG_CACHE_HOME/cuconst or ~/.cache/cuconst\n"
 	"  names=1            0: no hooks on runtime and library calls, records name the driver call only\n"
 	"  color=             0 or 1; default: 1 when stderr is a terminal and NO_COLOR is not set\n"
 	"  help=0             1: print this\n";
@@ -75,6 +79,10 @@ struct complaints {
 static const char *const mode_names[] = {[MODE_LOG] = "log", [MODE_DENY] = "deny", [MODE_STRICT] = "strict"};
 
 #define MODES (sizeof(mode_names) / sizeof(*mode_names))
+
+static const char *const twins_names[] = {[TWINS_NATIVE] = "native", [TWINS_ALL] = "all", [TWINS_OFF] = "off"};
+
+#define TWINS (sizeof(twins_names) / sizeof(*twins_names))
 
 const char *options_help(void)
 {
@@ -144,6 +152,11 @@ static const char *option_name(size_t i)
 static const char *mode_name(size_t i)
 {
 	return mode_names[i];
+}
+
+static const char *twins_name(size_t i)
+{
+	return twins_names[i];
 }
 
 static void complain_text(struct complaints *out, struct buffer *buf)
@@ -233,20 +246,37 @@ static void set_number(const struct option *option, const char *value, char *fie
 	complain_text(out, &buf);
 }
 
-static void set_mode(const char *value, struct options *opt, struct complaints *out)
+/* One word of several. -1: none of them, which has been said; `needs` lists them. */
+static int parse_word(const char *option, const char *value, const char *(*name)(size_t), size_t count,
+                      const char *needs, struct complaints *out)
 {
 	char text[1024];
 	struct buffer buf;
 
-	for (size_t i = 0; i < MODES; i++)
-		if (!strcmp(value, mode_names[i])) {
-			opt->mode = (enum options_mode)i;
-			return;
-		}
-	buf = message_start(text, sizeof(text), "mode", value);
-	buffer_string(&buf, "must be log, deny or strict");
-	suggest(&buf, value, mode_name, MODES);
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(value, name(i)))
+			return (int)i;
+	buf = message_start(text, sizeof(text), option, value);
+	buffer_string(&buf, needs);
+	suggest(&buf, value, name, count);
 	complain_text(out, &buf);
+	return -1;
+}
+
+static void set_mode(const char *value, struct options *opt, struct complaints *out)
+{
+	int mode = parse_word("mode", value, mode_name, MODES, "must be log, deny or strict", out);
+
+	if (mode >= 0)
+		opt->mode = (enum options_mode)mode;
+}
+
+static void set_twins(const char *value, struct options *opt, struct complaints *out)
+{
+	int twins = parse_word("twins", value, twins_name, TWINS, "must be native, all or off", out);
+
+	if (twins >= 0)
+		opt->twins = (enum options_twins)twins;
 }
 
 static void set_text(const struct option *option, const char *value, struct options *opt, struct complaints *out)
@@ -298,6 +328,9 @@ static void set_option(const char *name, const char *value, struct options *opt,
 		break;
 	case TYPE_MODE:
 		set_mode(value, opt, out);
+		break;
+	case TYPE_TWINS:
+		set_twins(value, opt, out);
 		break;
 	case TYPE_TEXT:
 		set_text(option, value, opt, out);
@@ -357,6 +390,7 @@ int options_parse(const char *text, struct options *ret, void (*complain)(const 
 	*ret = (struct options){
 		.enabled = true,
 		.mode = MODE_LOG,
+		.twins = TWINS_NATIVE,
 		.text = true,
 		.exitcode = 86,
 		.site_limit = 10,

@@ -10,9 +10,17 @@
 
 enum options_mode { MODE_LOG, MODE_DENY, MODE_STRICT };
 
+/* Whose memory can have read-only twins. */
+enum options_twins {
+	TWINS_NATIVE, /* what the program maps by itself */
+	TWINS_ALL,    /* also cuMemAlloc's, which is then served from mapped memory */
+	TWINS_OFF
+};
+
 struct options {
-	bool enabled;           /* enabled=0: transparent */
-	enum options_mode mode; /* mode=log|deny|strict */
+	bool enabled;             /* enabled=0: transparent */
+	enum options_mode mode;   /* mode=log|deny|strict */
+	enum options_twins twins; /* twins=native|all|off */
 	const char *log;     /* log=PATH, with %h host, %p pid, %r rank, %t start time (seconds), %% ; NULL: no file */
 	bool text;           /* text=0: nothing on stderr but errors of the shim itself */
 	int exitcode;        /* exitcode=N (1..255), default 86: strict's status */
@@ -22,6 +30,7 @@ struct options {
 	uint64_t wait_ms;      /* wait=MS: after a verified launch wait up to MS for the result; 0 (default): never */
 	uint64_t exit_wait_ms; /* exit_wait=MS: at exit, wait for checks in flight; default 2000 */
 	bool verify;           /* verify=0: judge calls only */
+	const char *cache;     /* cache=0|DIR: where results of store_paths are kept; NULL: the user's cache folder */
 	bool store_paths; /* store_paths=0: kernels' code is not read, every kernel may write through every pointer */
 	bool names;       /* names=0: no runtime and library hooks */
 	bool color;       /* color=0|1; default: stderr is a terminal and NO_COLOR is not set */

@@ -12,11 +12,15 @@
 #include "shim/hash.h"
 #include "shim/hook_state.h"
 #include "shim/report/report.h"
+#include "shim/twins/serve.h"
 #include "shim/verdict/allocation.h"
+#include "shim/verdict/fault.h"
 #include "shim/verdict/judge.h"
 #include "shim/verdict/lifecycle.h"
 #include "shim/verdict/neighbours.h"
+#include "shim/verdict/options.h"
 #include "shim/verdict/verify.h"
+#include "shim/verdict/view.h"
 
 #define API __attribute__((visibility("default")))
 #define KNOWN_FLAGS (CUCONST_NO_BASELINE | CUCONST_STREAM | CUCONST_VERIFY_ONLY)
@@ -55,17 +59,13 @@ int protect_start(void)
 	return error;
 }
 
-static cuconst_result cuda_failed(CUresult result, cuconst_result answer)
+cuconst_result protect_cuda_failed(CUresult result, cuconst_result answer)
 {
 	last_cuda_error = result;
 	return answer;
 }
 
-/*
- * Makes the right context current for a baseline: the memory's own; else the current one if it is on that device; else the device's
- * primary context, when it is alive. *ret_pushed says whether to pop.
- */
-static CUresult enter_context(int device, CUcontext context, CUcontext *ret_context, bool *ret_pushed)
+CUresult protect_enter_context(int device, CUcontext context, CUcontext *ret_context, bool *ret_pushed)
 {
 	CUcontext now = NULL;
 	CUdevice current = -1;
@@ -163,7 +163,7 @@ static cuconst_result insert(uint64_t start, uint64_t end, const char *label, un
 	return CUCONST_OK;
 }
 
-static bool active(void)
+bool protect_active(void)
 {
 	return ranges && !atomic_load_explicit(&hook_disabled, memory_order_relaxed) && drv.cuPointerGetAttribute &&
 	       drv.cuMemGetAddressRange_v2 && drv.cuCtxGetCurrent;
@@ -184,14 +184,14 @@ API cuconst_result cuconst_protect(uint64_t ptr, size_t bytes, const char *label
 		memcpy(&facts, info, info->size < sizeof facts ? info->size : sizeof facts);
 	if (!ptr || !bytes || ptr + bytes < ptr || flags & ~KNOWN_FLAGS || !ret_handle)
 		return CUCONST_ERROR_INVALID_VALUE;
-	if (!active())
+	if (!protect_active())
 		return CUCONST_ERROR_NOT_ACTIVE;
 	cuconst_result answer = allocation_of(ptr, ptr + bytes, &allocation, &result);
 	if (answer != CUCONST_OK)
-		return cuda_failed(result, answer);
-	result = enter_context(allocation.device, allocation.context, &context, &pushed);
+		return protect_cuda_failed(result, answer);
+	result = protect_enter_context(allocation.device, allocation.context, &context, &pushed);
 	if (result != CUDA_SUCCESS)
-		return cuda_failed(result, CUCONST_ERROR_CUDA);
+		return protect_cuda_failed(result, CUCONST_ERROR_CUDA);
 	lifecycle_arm();
 	if (!(flags & CUCONST_NO_BASELINE) && lifecycle_can_verify()) {
 		hook_thread.depth++;
@@ -205,8 +205,10 @@ API cuconst_result cuconst_protect(uint64_t ptr, size_t bytes, const char *label
 	else if (result == CUDA_SUCCESS)
 		answer = CUCONST_ERROR_OUT_OF_MEMORY;
 	else
-		answer = cuda_failed(result, result == CUDA_ERROR_OUT_OF_MEMORY ? CUCONST_ERROR_OUT_OF_MEMORY
-		                                                                : CUCONST_ERROR_CUDA);
+		answer = protect_cuda_failed(result, result == CUDA_ERROR_OUT_OF_MEMORY ? CUCONST_ERROR_OUT_OF_MEMORY
+		                                                                        : CUCONST_ERROR_CUDA);
+	if (answer == CUCONST_OK && options_get()->mode == MODE_STRICT && !(flags & CUCONST_VERIFY_ONLY))
+		view_prepare_swap(ptr, bytes);
 	if (pushed)
 		drv.cuCtxPopCurrent_v2(&(CUcontext){NULL});
 	if (answer != CUCONST_OK) {
@@ -221,6 +223,28 @@ API cuconst_result cuconst_protect(uint64_t ptr, size_t bytes, const char *label
 	atomic_store(&hook_armed, true);
 	*ret_handle = handle;
 	return CUCONST_OK;
+}
+
+uint64_t protect_add_twin(uint64_t start, uint64_t bytes, int device)
+{
+	const struct cuconst_protect_info info = {0};
+	registry_handle handle;
+	lifecycle_arm();
+	fault_start();
+	if (!neighbours_join(start, start + bytes))
+		return 0;
+	if (insert(start, start + bytes, "read-only view", RANGE_TWIN, device, &info, NULL, &handle) != CUCONST_OK) {
+		neighbours_leave(start);
+		return 0;
+	}
+	remember_home(handle, NULL, start);
+	atomic_store(&hook_armed, true);
+	return handle;
+}
+
+void protect_end_twin(uint64_t handle)
+{
+	end_protection(handle, NULL);
 }
 
 static cuconst_result handle_error(int error)
@@ -258,7 +282,7 @@ static cuconst_result check_range(struct range *range, const struct window *wind
 	CUresult result = verify_now(range, &writer, &changed);
 	hook_thread.depth--;
 	if (result != CUDA_SUCCESS)
-		return cuda_failed(result, CUCONST_ERROR_CUDA);
+		return protect_cuda_failed(result, CUCONST_ERROR_CUDA);
 	atomic_store_explicit(&range->mark, window->now, memory_order_relaxed);
 	return changed ? CUCONST_ERROR_CHANGED : CUCONST_OK;
 }
@@ -275,7 +299,7 @@ API cuconst_result cuconst_unprotect(cuconst_handle handle)
 {
 	struct range *range;
 	struct window window = {0};
-	if (!active())
+	if (!protect_active())
 		return CUCONST_ERROR_NOT_ACTIVE;
 	/* Before the end: with the last range of an allocation goes what is known of kernels beside it. */
 	range = registry_find(ranges, handle);
@@ -297,7 +321,7 @@ API cuconst_result cuconst_unprotect(cuconst_handle handle)
 API cuconst_result cuconst_release(cuconst_handle handle)
 {
 	struct range *range;
-	if (!active())
+	if (!protect_active())
 		return CUCONST_ERROR_NOT_ACTIVE;
 	int error = end_protection(handle, &range);
 	if (error)
@@ -319,7 +343,7 @@ static int check_each(struct range *range, void *data)
 API cuconst_result cuconst_check(cuconst_handle handle)
 {
 	cuconst_result answer = CUCONST_OK;
-	if (!active())
+	if (!protect_active())
 		return CUCONST_ERROR_NOT_ACTIVE;
 	if (capture_anywhere())
 		return CUCONST_ERROR_BUSY;
@@ -337,7 +361,7 @@ API cuconst_result cuconst_query(uint64_t ptr, size_t bytes, struct cuconst_rang
 {
 	if (!ret_count || (max && !out) || ptr + bytes < ptr)
 		return CUCONST_ERROR_INVALID_VALUE;
-	if (!active())
+	if (!protect_active())
 		return CUCONST_ERROR_NOT_ACTIVE;
 	struct range **found = max ? malloc(max * sizeof *found) : NULL;
 	if (max && !found)
@@ -422,6 +446,8 @@ static int end_if_unknown(struct range *range, void *data)
 {
 	const struct gone *gone = data;
 	unsigned type;
+	if (range->flags & RANGE_TWIN) /* no variable, and not mapped everywhere */
+		return 0;
 	if (drv.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, range->start) == CUDA_ERROR_INVALID_VALUE)
 		memory_gone(range, gone->call, REPORT_FREED, gone->site);
 	return 0;
@@ -472,9 +498,13 @@ bool protect_used(void)
 	return atomic_load_explicit(&ranges_ever, memory_order_relaxed) != 0;
 }
 
-static int add_bytes(struct range *range, void *data)
+static int add_live(struct range *range, void *data)
 {
-	*(uint64_t *)data += range->end - range->start;
+	struct protect_totals *totals = data;
+	if (range->flags & RANGE_TWIN)
+		return 0;
+	totals->ranges_live++;
+	totals->bytes_live += range->end - range->start;
 	return 0;
 }
 
@@ -482,10 +512,8 @@ struct protect_totals protect_totals(void)
 {
 	struct protect_totals totals = {.ranges_ever = atomic_load(&ranges_ever),
 	                                .ended_unverified = atomic_load(&ended_unverified)};
-	if (ranges) {
-		totals.ranges_live = atomic_load(&ranges->live);
-		registry_each(ranges, add_bytes, &totals.bytes_live);
-	}
+	if (ranges)
+		registry_each(ranges, add_live, &totals);
 	return totals;
 }
 

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "registry/registry.h"
+#include "shim/cuconst.h"
 #include "shim/driver.h"
 
 struct call;
@@ -39,6 +40,28 @@ void protect_variables_ended(struct call *call);
 
 /* Was anything protected in this process, ever? One load. */
 bool protect_used(void);
+
+/* In the upper bits of what range->flags keeps of the caller's: the range is a twin's, see protect_add_twin(). */
+#define RANGE_TWIN 0x8000u
+
+/*
+ * [start, start + bytes) is a twin's: nobody may write there, and it has no baseline, as its bytes are another range's. Not counted among the protections.
+ * Returns its handle; 0: no memory. protect_end_twin() ends it.
+ */
+uint64_t protect_add_twin(uint64_t start, uint64_t bytes, int device);
+void protect_end_twin(uint64_t handle);
+
+/* Can protections be made in this process? */
+bool protect_active(void);
+
+/* Keeps a driver's error for cuconst_last_cuda_error(), and returns `answer`. */
+cuconst_result protect_cuda_failed(CUresult result, cuconst_result answer);
+
+/*
+ * Makes the right context current for work on that memory: the memory's own; else the current one if it is on that device; else the device's
+ * primary context, when it is alive. *ret_pushed says whether to pop.
+ */
+CUresult protect_enter_context(int device, CUcontext context, CUcontext *ret_context, bool *ret_pushed);
 
 struct protect_totals {
 	uint64_t ranges_ever, ranges_live, bytes_live, ended_unverified;

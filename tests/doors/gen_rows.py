@@ -25,7 +25,7 @@ def main():
     out = ["#ifdef ROW"]
     for row in gen_entrypoints.read_table(table):
         hooked = row.verdict in gen_entrypoints.HOOKED
-        counter = COUNTERS.get(row.effect, "CALL") if hooked and row.verdict != "track" else "NONE"
+        counter = COUNTERS.get(row.effect, "CALL") if row.verdict in gen_entrypoints.COUNTED else "NONE"
         version = versions.get(row.symbol, 0)
         era = "V11" if version <= 11050 else "V13"
         out.append(f"ROW({row.symbol}, {int(hooked or row.verdict == 'door')}, {counter}, {version}, {era})")

@@ -96,9 +96,28 @@ static void play_protected(const char *argument)
 	tell(argument);
 }
 
+/* The first launch of a kernel reads its code. Without memory for that it is unknown, never clean; and either refused or run, nothing between. */
+static void play_judged(const char *argument)
+{
+	cuconst_handle handle = 0;
+	start();
+	EXPECT(try_protect(&handle));
+	kernel("fill");
+	no_memory();
+	CUresult result = try_fill(p, 7, COUNT);
+	struct cuconst_stats now = stats();
+	EXPECT(result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_PERMITTED);
+	EXPECT(now.clean == 0 && now.near == 0 && now.denied == (result != CUDA_SUCCESS));
+	CHECK(cuStreamSynchronize(stream));
+	EXPECT(byte_at(p) == (result ? 1 : 7));
+	cuconst_unprotect(handle);
+	printf("%s\n", result ? "refused" : now.unknown ? "unknown" : "unjudged");
+	tell(argument);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct scene scenes[] = {
-		{"from_start", play_from_start}, {"protected", play_protected}, {NULL, NULL}};
+		{"judged", play_judged}, {"from_start", play_from_start}, {"protected", play_protected}, {NULL, NULL}};
 	return scene_main(argc, argv, scenes);
 }

@@ -12,7 +12,7 @@ struct scene {
 	void (*play)(const char *argument); /* the second argument of the program, or NULL */
 };
 
-static int scene_main(int argc, char **argv, const struct scene *scenes)
+__attribute__((unused)) static int scene_main(int argc, char **argv, const struct scene *scenes)
 {
 	for (; argc > 1 && scenes->name; scenes++)
 		if (!strcmp(scenes->name, argv[1])) {

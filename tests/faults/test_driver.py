@@ -85,9 +85,9 @@ def test_an_old_driver(tmp_path):
 needs_malloc = pytest.mark.skipif(SANITIZER != "", reason="malloc is the sanitizer's")
 
 
-def preloads(folder):
+def preloads(folder, twins):
     memory = BUILD / "tests" / "faults" / "libno_memory.so"
-    return f"{memory}:{LIBRARY}", f"text=0:{log(folder)}"
+    return f"{memory}:{LIBRARY}", f"text=0:twins={twins}:{log(folder)}"
 
 
 def blamed(folder):
@@ -97,21 +97,23 @@ def blamed(folder):
 
 
 @needs_malloc
+@pytest.mark.parametrize("twins", ["native", "all"])
 @pytest.mark.parametrize("name", ["from_start", "protected"])
-def test_no_host_memory_at_all(name, tmp_path):
-    preload, options = preloads(tmp_path)
+def test_no_host_memory_at_all(name, twins, tmp_path):
+    preload, options = preloads(tmp_path, twins)
     done = scene("memory", name, options=options, preload=preload, NO_MEMORY="all")
     assert done.status == 0, done
     assert done.said() in ([], ["cuconst: not active in this process: out of memory at the start"])
 
 
 @needs_malloc
+@pytest.mark.parametrize("twins", ["native", "all"])
 @pytest.mark.parametrize("name", ["from_start", "protected"])
-def test_each_allocation_fails_once(name, tmp_path):
+def test_each_allocation_fails_once(name, twins, tmp_path):
     """Something may be missed (and is counted), nothing is made up."""
     folder = tmp_path / "whole"
     folder.mkdir()
-    preload, options = preloads(folder)
+    preload, options = preloads(folder, twins)
     whole = scene("memory", name, "count", options=options, preload=preload, NO_MEMORY="0")
     assert whole.status == 0 and 20 < int(whole.out) < 200, whole
     truth = blamed(folder)
@@ -119,7 +121,28 @@ def test_each_allocation_fails_once(name, tmp_path):
     for nth in range(1, int(whole.out) + 1):
         folder = tmp_path / str(nth)
         folder.mkdir()
-        preload, options = preloads(folder)
+        preload, options = preloads(folder, twins)
         done = scene("memory", name, options=options, preload=preload, NO_MEMORY=nth)
         assert done.status == 0, (nth, done)
         assert not collections.Counter(blamed(folder)) - collections.Counter(truth), nth
+
+
+@needs_malloc
+def test_a_kernel_whose_code_cannot_be_read_for_want_of_memory(tmp_path):
+    """In deny: refused where it was read, else unknown and checked. Never taken for clean."""
+    def play(nth, *arguments):
+        folder = tmp_path / str(nth)
+        folder.mkdir()
+        preload, options = preloads(folder)
+        done = scene("memory", "judged", *arguments, options=f"mode=deny:{options}", preload=preload, NO_MEMORY=nth)
+        assert done.status == 0, (nth, done)
+        return done.out.split(), blamed(folder)
+
+    (said, count), found = play(0, "count")
+    assert said == "refused" and found == ["fill"] and 10 < int(count) < 500
+    seen = collections.Counter()
+    for nth in [*range(1, int(count) + 1), "all"]:
+        (said, *_), found = play(nth)
+        seen[said] += 1
+        assert found == ["fill"] or said == "unjudged" or nth == "all", (nth, said, found)
+    assert seen["unknown"] > 5 and seen["refused"] > 0, seen

@@ -4,6 +4,7 @@
  * expect log exit 0 "cuconst: violation: kernel fill (cuLaunchCooperativeKernel, argument 0) wrote 4096 bytes of read-only 'p'"
  * expect deny exit 0 "cuconst: denied: kernel fill (cuLaunchCooperativeKernel, argument 0) would write read-only 'p'"
  * expect strict exit 86 "cuconst: stopped: kernel fill (cuLaunchCooperativeKernel, argument 0) wrote 4096 bytes of read-only 'p'"
+ * expect twins exit 86 "cuconst: stopped: kernel fill (cuLaunchCooperativeKernel, argument 0) would write read-only 'p', which the GPU refused: CUDA error 700 from cuStreamSynchronize"
  */
 #include "misuse.h"
 

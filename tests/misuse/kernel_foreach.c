@@ -5,6 +5,7 @@
  * expect log exit 0 "cuconst: violation: kernel foreach (cuLaunchKernel, argument 0) wrote 1 byte of read-only 't01'"
  * expect deny exit 0 "cuconst: denied: kernel foreach (cuLaunchKernel, argument 0) would write read-only 't01'"
  * expect strict exit 86 "cuconst: stopped: kernel foreach (cuLaunchKernel, argument 0) wrote 1 byte of read-only 't01'"
+ * expect twins exit 86 "cuconst: stopped: kernel foreach (cuLaunchKernel) would write read-only memory, which the GPU refused: CUDA error 700 from cuStreamSynchronize"
  */
 #include "misuse.h"
 

@@ -4,6 +4,7 @@
  * expect log exit 0 "cuconst: violation: kernel fill (cuLaunchKernel, argument 0) wrote up to 4096 bytes of read-only 'large'"
  * expect deny exit 0 "cuconst: denied: kernel fill (cuLaunchKernel, argument 0) would write read-only 'large'"
  * expect strict exit 86 "cuconst: stopped: kernel fill (cuLaunchKernel, argument 0) wrote up to 4096 bytes of read-only 'large'"
+ * expect twins exit 86 "cuconst: stopped: kernel fill (cuLaunchKernel, argument 0) would write read-only 'large', which the GPU refused: CUDA error 700 from cuStreamSynchronize"
  */
 #include "misuse.h"
 

@@ -4,6 +4,7 @@
  * expect log exit 0 "cuconst: violation: kernel fill (cuLaunchKernel, argument 0) wrote 1 byte of read-only 'odd'"
  * expect deny exit 0 "cuconst: denied: kernel fill (cuLaunchKernel, argument 0) would write read-only 'odd'"
  * expect strict exit 86 "cuconst: stopped: kernel fill (cuLaunchKernel, argument 0) wrote 1 byte of read-only 'odd'"
+ * expect twins exit 86 "cuconst: stopped: kernel fill (cuLaunchKernel, argument 0) would write read-only 'odd', which the GPU refused: CUDA error 700 from cuStreamSynchronize"
  */
 #include "misuse.h"
 

@@ -4,6 +4,8 @@
  *
  *     expect MODE exit STATUS "first line on stderr"     ("" : nothing is said about a violation)
  *
+ * MODE `twins` is strict with twins=all, where that differs.
+ *
  * Buffers p and q have SIZE bytes of device memory each, filled with 1 and 3. Everything that is checked aborts the program with 99.
  */
 #ifndef MISUSE_H

@@ -23,7 +23,10 @@ def expectations():
             yield source.stem, mode, int(status), line.replace("'", '"')
 
 
-CASES = list(expectations())
+EVERY = list(expectations())
+# "twins" is strict with twins=all, where that differs: tests/twins/serve.
+CASES = [case for case in EVERY if case[1] != "twins"]
+TWINS = {case[0]: case[2:] for case in EVERY if case[1] == "twins"}
 
 
 def run(name, mode, tmp_path):

@@ -307,6 +307,20 @@ API cuconst_result cuconst_stats(struct cuconst_stats *ret_stats)
 	return CUCONST_OK;
 }
 
+/* A twin lies VIEW_DISTANCE above its memory. */
+#define VIEW_DISTANCE 0x100000000ull
+
+API cuconst_result cuconst_view(uint64_t ptr, size_t bytes, uint64_t *ret_view)
+{
+	cuconst_result code = disabled ? CUCONST_ERROR_NOT_ACTIVE : injected();
+
+	if (code == CUCONST_OK)
+		code = place(ptr, bytes);
+	if (code == CUCONST_OK)
+		*ret_view = ptr + VIEW_DISTANCE;
+	return code;
+}
+
 API int cuconst_version(void)
 {
 	return CUCONST_VERSION;

@@ -85,7 +85,7 @@ def test_each_error_of_protect(fake, code):
         cuconst.protect((BASE, 64), label="the label")
     assert caught.value.code == code
     assert "the label: " in str(caught.value)
-    assert ("CUDA error 201" in str(caught.value)) == (code in (cuconst.Result.CUDA, cuconst.Result.NOT_DEVICE))
+    assert ("CUDA error 201" in str(caught.value)) == (code in (cuconst.Result.CUDA, cuconst.Result.NOT_DEVICE, cuconst.Result.NO_ROOM))
     assert fake.entries == []
 
 

@@ -216,3 +216,10 @@ def test_what_last_lines_add_up_to(report):
 def test_candidates_of_a_graph(report):
     result = report(record(kernel=None, api="cuGraphLaunch", candidates=[{"name": "_Z1av", "demangled": "a()", "site": None}, {"name": "b"}, 5]))
     assert "    call         cuGraphLaunch\n    or one of    a(); b\n    library" in result.stdout
+
+
+def test_source_lines_of_stores(report):
+    stores = [{"kind": "STG", "offset": 112, "ptx_line": None, "file": "fill.cu", "line": 8}, {"kind": "RED", "offset": 128, "ptx_line": None, "file": None, "line": None}]
+    result = report(record(stores=stores), record(stores=stores), record(stores=[{"kind": "STG", "file": "b.cu", "line": "x"}, 5]), record(stores="no list"))
+    assert "    kernel       add(float*)\n    stores at    fill.cu:8 (STG); b.cu:0 (STG)\n" in result.stdout
+    assert "stores at" not in report(RECORD).stdout

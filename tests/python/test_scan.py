@@ -48,17 +48,41 @@ def test_filters(tool):
 
 
 def test_json(tool):
-    result = tool("scan", "--json", "--kernel", "[ct]*", PTX)
+    result = tool("scan", "--format=json", "--kernel", "[ct]*", PTX)
     kernels = {line["kernel"]: line for line in map(json.loads, result.stdout.splitlines())}
     assert set(kernels) == {"calls", "chosen", "copy", "table", "through_shared"}
     copy = kernels["copy"]
-    assert (copy["arch"], copy["image"], copy["verdict"], copy["reason"]) == ("sm_90", "ptx", "ok", None)
-    assert [slot["use"] for slot in copy["slots"]] == ["load", "store", "none"]
-    assert copy["slots"][1] == {"offset": 8, "use": "store", "only_base": True, "compared": False}
-    assert copy["store_count"] == 1 and copy["stores"][0]["op"] == "st.global" and copy["stores"][0]["base"] == 8
-    line = PTX.read_text().splitlines()[copy["stores"][0]["at"] - 1]
-    assert "st.global" in line
-    assert kernels["table"]["verdict"] == "unknown" and kernels["table"]["stores"][0]["base"] is None
+    assert list(copy) == ["file", "arch", "kernel", "demangled", "verdict", "reason", "params", "indirect", "stores"]
+    assert (copy["file"], copy["arch"], copy["demangled"], copy["verdict"], copy["reason"]) == (str(PTX), "compute_90", "copy", "ok", None)
+    assert [(p["index"], p["offset"], p["size"]) for p in copy["params"]] == [(0, 0, 8), (1, 8, 8), (2, 16, 4)]
+    assert [p["slots"] for p in copy["params"]] == [[{"offset": 0, "load": True, "store": False}], [{"offset": 8, "load": False, "store": True}],
+                                                    [{"offset": 16, "load": False, "store": False}]]
+    assert copy["indirect"] == [] and [(s["op"], s["bases"]) for s in copy["stores"]] == [("st.global", [8])]
+    assert "st.global" in PTX.read_text().splitlines()[copy["stores"][0]["offset"] - 1]
+    assert kernels["table"]["verdict"] == "unknown" and kernels["table"]["indirect"] == ["table"] and kernels["table"]["reason"]
+    assert tool("scan", "--json", "--kernel", "[ct]*", PTX).stdout == result.stdout
+
+
+def test_json_of_machine_code(tool):
+    """The same parameters as in PTX, structures slot by slot, and all bases of a store."""
+    cubin = KERNELS / "cubins" / "tricky_90.cubin"
+    kernels = {line["kernel"]: line for line in map(json.loads, tool("scan", "--format", "json", cubin).stdout.splitlines())}
+    two = kernels["select_two"]
+    assert two["arch"] == "sm_90" and [p["index"] for p in two["params"]] == [0, 1, 2, 3]
+    assert [s["bases"] for s in two["stores"]] == [[0, 8]]
+    inner = kernels["struct_inner"]["params"]
+    assert [(p["offset"], p["size"]) for p in inner] == [(0, 4), (8, 56)]
+    assert [s["offset"] for s in inner[1]["slots"] if s["store"]] == [48] and len(inner[1]["slots"]) == 7
+    mangled = tool("scan", "--format=json", KERNELS / "ptx" / "hand.ptx").stdout
+    assert all(json.loads(line)["demangled"] for line in mangled.splitlines())
+
+
+def test_several_files_and_formats(tool):
+    both = tool("scan", PTX, CUBIN)
+    assert both.returncode == 0 and both.stdout == tool("scan", PTX).stdout + tool("scan", CUBIN).stdout
+    assert tool("scan", "--format=text", PTX).stdout == tool("scan", PTX).stdout
+    assert tool("scan", "--format=xml", PTX).returncode == 64
+    assert tool("scan", PTX, "/no/such/file").returncode == 66
 
 
 def test_cubin_fatbin_and_host_file(tool, tmp_path):
@@ -119,7 +143,6 @@ def test_names_cannot_steer_a_terminal(tool, tmp_path):
 
 @pytest.mark.parametrize("arguments, message", [
     ((), "no file"),
-    (("a", "b"), "more than one file"),
     (("--arch",), "a value is missing"),
     (("--arch", "90", "x"), "no machine"),
     (("--walk", "x"), "unknown option"),

@@ -11,6 +11,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+#define GRAIN ((size_t)2 << 20)
+
 static const char *const names[] = {
 	[STUB_CHECK] = "check", [STUB_OTHER] = "other", [STUB_FOUR] = "four", [STUB_STRUCT] = "many", [STUB_READER] = "reader"};
 
@@ -116,12 +118,77 @@ EXPORT CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *re
 
 EXPORT CUresult cuMemAlloc(CUdeviceptr *ret, size_t bytes)
 {
-	*ret = (CUdeviceptr)aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+	/* The large one can have a twin. */
+	size_t grain = bytes < GRAIN ? 4096 : GRAIN;
+	*ret = (CUdeviceptr)aligned_alloc(grain, (bytes + grain - 1) / grain * grain);
 	if (bytes > last_bytes) {
 		last_start = *ret;
-		last_bytes = bytes;
+		last_bytes = bytes < GRAIN ? bytes : (bytes + GRAIN - 1) / GRAIN * GRAIN;
 	}
 	return *ret ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static int in_large(CUdeviceptr address)
+{
+	return last_bytes >= GRAIN && address >= last_start && address - last_start < last_bytes;
+}
+
+EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *ret, void *address)
+{
+	*ret = 1;
+	return in_large((CUdeviceptr)address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *ret, CUmemGenericAllocationHandle handle)
+{
+	memset(ret, 0, sizeof *ret);
+	ret->location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ret, size_t bytes, size_t alignment, CUdeviceptr address,
+                                    unsigned long long flags)
+{
+	*ret = (CUdeviceptr)aligned_alloc(GRAIN, bytes);
+	return *ret ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes)
+{
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+                         unsigned long long flags)
+{
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
+{
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access, size_t count)
+{
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemGetAccess(unsigned long long *ret, const CUmemLocation *location, CUdeviceptr address)
+{
+	*ret = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetCount(int *ret)
+{
+	*ret = 1;
+	return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuMemFree(CUdeviceptr memory)

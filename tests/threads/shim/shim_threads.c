@@ -362,6 +362,57 @@ static void play_exit(void)
 		usleep(1000);
 }
 
+/*
+ * A pool: each thread reads its own range and stores beside all of them. Nobody runs over, so nothing is found, and each launch is judged for what it
+ * is, while ranges come and go around it.
+ */
+#define BESIDE_ROUNDS 20
+#define BESIDE_LAUNCHES 20
+
+static void *beside(void *data)
+{
+	struct worker *worker = data;
+	CUdeviceptr slices = worker->at;
+	cuconst_handle handle;
+	CHECK(cuCtxSetCurrent(context));
+	CHECK(cuMemAlloc(&worker->other, SIZE));
+	CHECK(cuStreamCreate(&worker->stream, CU_STREAM_NON_BLOCKING));
+	for (int round = 0; round < BESIDE_ROUNDS; round++) {
+		struct cuconst_protect_info info = {.size = sizeof info, .stream = worker->stream};
+		CHECK(cuconst_protect(slices + SIZE, SIZE, "slice", CUCONST_STREAM, &info, &handle));
+		for (int i = 0; i < BESIDE_LAUNCHES; i++) {
+			worker->at = slices;
+			store(worker);
+			worker->at = slices + SIZE;
+			load(worker);
+		}
+		CHECK(cuStreamSynchronize(worker->stream));
+		CHECK(cuconst_unprotect(handle));
+	}
+	return NULL;
+}
+
+static void play_beside(void)
+{
+	struct worker workers[THREADS] = {0};
+	CUdeviceptr pool;
+	cuconst_handle last;
+	CHECK(cuMemAlloc(&pool, (size_t)(2 * THREADS + 1) * SIZE));
+	CHECK(cuMemsetD8(pool, 1, (size_t)(2 * THREADS + 1) * SIZE));
+	CHECK(cuCtxSynchronize());
+	/* As long as one is protected all of the pool is of concern. */
+	CHECK(cuconst_protect(pool + 2 * THREADS * SIZE, SIZE, "last", 0, NULL, &last));
+	for (int i = 0; i < THREADS; i++)
+		workers[i].at = pool + (CUdeviceptr)i * 2 * SIZE;
+	run(workers, beside);
+	CHECK(cuconst_unprotect(last));
+	expect_exact();
+	struct cuconst_stats now = stats();
+	uint64_t each = THREADS * BESIDE_ROUNDS * BESIDE_LAUNCHES;
+	EXPECT(now.near == each && now.clean == each && now.stores + now.unknown == 0);
+	EXPECT(now.verified < now.near + now.clean);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -369,7 +420,7 @@ int main(int argc, char **argv)
 		void (*play)(void);
 	} scenes[] = {{"own", play_own},       {"shared", play_shared},   {"common", play_common},
 	              {"graphs", play_graphs}, {"capture", play_capture}, {"first", play_first},
-	              {"exit", play_exit}};
+	              {"exit", play_exit},     {"beside", play_beside}};
 	start();
 	fill_kernel = kernel("fill");
 	copy_kernel = kernel("copy");

@@ -32,6 +32,7 @@ Test(options, defaults)
 		cr_assert(opt.enabled && opt.text && opt.verify && opt.names);
 		cr_assert(!opt.abort_on_error && !opt.help);
 		cr_assert_eq(opt.mode, MODE_LOG);
+		cr_assert_eq(opt.twins, TWINS_NATIVE);
 		cr_assert_null(opt.log);
 		cr_assert_null(opt.suppressions);
 		cr_assert_eq(opt.exitcode, 86);
@@ -45,11 +46,12 @@ Test(options, every_option_is_set)
 {
 	struct options opt = parse(
 		"enabled=0:mode=strict:log=a/%h.%p.%r.%t%%.jsonl:text=no:exitcode=7:abort_on_error=yes:suppressions=s.txt:"
-		"site_limit=0:wait=15:exit_wait=0:verify=false:names=0:color=true:help=1",
+		"site_limit=0:wait=15:exit_wait=0:verify=false:names=0:color=true:help=1:twins=all",
 		0);
 
 	cr_assert(!opt.enabled && !opt.text && opt.abort_on_error && !opt.verify && !opt.names && opt.color && opt.help);
 	cr_assert_eq(opt.mode, MODE_STRICT);
+	cr_assert_eq(opt.twins, TWINS_ALL);
 	cr_assert_str_eq(opt.log, "a/%h.%p.%r.%t%%.jsonl");
 	cr_assert_str_eq(opt.suppressions, "s.txt");
 	cr_assert_eq(opt.exitcode, 7);
@@ -144,7 +146,8 @@ Test(options, help_lists_exactly_what_is_parsed)
 {
 	static const char *const names[] = {"enabled",        "mode",         "log",        "text",  "exitcode",
 	                                    "abort_on_error", "suppressions", "site_limit", "wait",  "exit_wait",
-	                                    "verify",         "store_paths",  "names",      "color", "help"};
+	                                    "verify",         "store_paths",  "cache",      "twins", "names",
+	                                    "color",          "help"};
 	char *help = strdup(options_help()), *save, *line;
 	size_t found = 0;
 
@@ -192,6 +195,15 @@ Test(options, the_document_agrees_with_the_help)
 	}
 	cr_assert_str_eq(documented, parsed);
 	free(help);
+}
+
+Test(options, twins)
+{
+	cr_assert_eq(parse("twins=all", 0).twins, TWINS_ALL);
+	cr_assert_eq(parse("twins=off", 0).twins, TWINS_OFF);
+	cr_assert_eq(parse("twins=all:twins=native", 0).twins, TWINS_NATIVE);
+	cr_assert_eq(parse("twins=All", 1).twins, TWINS_NATIVE);
+	cr_assert_str_eq(said, "option twins=All: must be native, all or off; did you mean all?\n");
 }
 
 Test(options, mode_names)

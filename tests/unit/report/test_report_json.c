@@ -114,7 +114,7 @@ Test(report_json, what_does_not_apply_is_null)
 	has(text,
 	    "\"rank\":null,\"mode\":\"log\",\"kind\":\"ended\",\"evidence\":null,\"action\":\"none\",\"api\":null,\"outer_api\":null,\"outer_note\":null,"
 	    "\"kernel\":null,\"written\":null,\"range\":null,\"stream\":\"0x0\",\"graph\":null,\"graph_node\":null,\"library\":null,"
-	    "\"unverified_launches\":0,\"earlier_launches\":null,\"result\":0,\"python\":[],\"stores\":[],\"native\":[],\"candidates\":[],\"cut\":false}\n");
+	    "\"unverified_launches\":0,\"earlier_launches\":null,\"result\":0,\"fault\":null,\"python\":[],\"stores\":[],\"native\":[],\"candidates\":[],\"cut\":false}\n");
 }
 
 /* The time is checked against the C library's calendar. */

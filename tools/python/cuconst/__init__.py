@@ -13,6 +13,7 @@ from ._errors import CuconstError, NotActiveError, Result
 from ._library import Stats, active, stats, version
 from ._pieces import MAX_PIECES
 from ._protection import Protection, check, protect
+from ._views import ReadOnly, readonly
 
 __version__ = "0.1.0"
 
@@ -21,11 +22,13 @@ __all__ = [
     "CuconstError",
     "NotActiveError",
     "Protection",
+    "ReadOnly",
     "Result",
     "Stats",
     "active",
     "check",
     "protect",
+    "readonly",
     "stats",
     "version",
 ]

@@ -1,7 +1,7 @@
-"""Reads a DLPack capsule without taking it over.
+"""Reads DLPack capsules without taking them over, and makes one of another: the same tensor at another address.
 
-A capsule that was not consumed is deleted by its own destructor, exactly once, when it is dropped. So this module only looks: it
-neither renames the capsule nor calls the deleter.
+A capsule that was not consumed is deleted by its own destructor, exactly once, when it is dropped. So reading only looks: it neither renames the
+capsule nor calls the deleter.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 import ctypes
 from typing import Any, NamedTuple, Optional
 
+from . import _library
+
 CUDA = 2
 CUDA_HOST = 3
 CUDA_MANAGED = 13
 
 _DEVICES = {1: "CPU", 3: "pinned host", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 11: "ROCm host", 14: "oneAPI"}
-_IS_COPIED = 2
+IS_COPIED = 2
 _CODES = {0: "int", 1: "uint", 2: "float", 3: "opaque", 4: "bfloat", 5: "complex", 6: "bool"}
 
 
@@ -57,6 +59,7 @@ class Tensor(NamedTuple):
     strides: Optional[tuple[int, ...]]
     bits: int
     dtype: str
+    flags: int
 
 
 _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -81,14 +84,14 @@ def _dtype_name(tensor: _Tensor) -> str:
     return name if tensor.lanes == 1 else f"{name}x{tensor.lanes}"
 
 
-def read(capsule: Any) -> Tensor:
-    """Raises TypeError for what is no unused capsule, for a version that is not known and for a copy."""
+def look(capsule: Any) -> Tensor:
+    """Raises TypeError for what is no unused capsule and for a version that is not known."""
+    flags = 0
     if _is_valid(capsule, b"dltensor_versioned"):
         versioned = _Versioned.from_address(_get_pointer(capsule, b"dltensor_versioned"))
         if versioned.major != 1:
             raise TypeError(f"a DLPack capsule of version {versioned.major}.{versioned.minor}: only version 1 is known")
-        if versioned.flags & _IS_COPIED:
-            raise TypeError("its __dlpack__ hands out a copy: the array itself cannot be protected through it")
+        flags = versioned.flags
         tensor = versioned.tensor
     elif _is_valid(capsule, b"dltensor"):
         tensor = _Managed.from_address(_get_pointer(capsule, b"dltensor")).tensor
@@ -103,7 +106,16 @@ def read(capsule: Any) -> Tensor:
         strides=tuple(tensor.strides[: tensor.ndim]) if tensor.strides and tensor.ndim else None,
         bits=tensor.bits * tensor.lanes,
         dtype=_dtype_name(tensor),
+        flags=flags,
     )
+
+
+def read(capsule: Any) -> Tensor:
+    """As look(). Raises TypeError for a copy, too."""
+    tensor = look(capsule)
+    if tensor.flags & IS_COPIED:
+        raise TypeError("its __dlpack__ hands out a copy: the array itself cannot be protected through it")
+    return tensor
 
 
 def export(obj: Any) -> Any:
@@ -112,3 +124,40 @@ def export(obj: Any) -> Any:
         return obj.__dlpack__(max_version=(1, 0))
     except TypeError:
         return obj.__dlpack__()
+
+
+# A capsule in the hands of its destructor has no references left: it must not become a Python object again, so these take plain addresses.
+_DESTRUCTOR = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+_DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_valid_at = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", ctypes.pythonapi))
+_pointer_at = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+_set_name = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_SetName", ctypes.pythonapi))
+_new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, _DESTRUCTOR)(("PyCapsule_New", ctypes.pythonapi))
+
+_PLAIN = b"dltensor"
+_VERSIONED = b"dltensor_versioned"
+# Capsules keep the address of their name, not the name.
+_USED = {_PLAIN: b"used_dltensor", _VERSIONED: b"used_dltensor_versioned"}
+
+
+def _destroy(capsule: int) -> None:
+    """A capsule that nobody consumed. The consumer of another one calls its deleter, which is C: no interpreter is needed then."""
+    for name, layout in ((_PLAIN, _Managed), (_VERSIONED, _Versioned)):
+        if _valid_at(capsule, name):
+            address = _pointer_at(capsule, name)
+            _DELETER(layout.from_address(address).deleter)(address)
+
+
+_destructor = _DESTRUCTOR(_destroy)
+# Capsules may outlive this module at the end of the interpreter.
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(_destructor))
+
+
+def readdressed(capsule: Any, address: int, versioned: bool) -> Any:
+    """Consumes a capsule. Returns one of the same tensor at another address, with the read-only bit where it is versioned."""
+    name = _VERSIONED if _is_valid(capsule, _VERSIONED) else _PLAIN
+    managed = _library.library().dlpack_view(_get_pointer(capsule, name), name is _VERSIONED, versioned, address)
+    if not managed:
+        raise MemoryError("no memory for a DLPack tensor")
+    _set_name(capsule, _USED[name])
+    return _new(managed, _VERSIONED if versioned else _PLAIN, _destructor)

@@ -19,6 +19,12 @@ class Result(enum.IntEnum):
     CUDA = 8
     CHANGED = 9
     BUSY = 10
+    TWINS_OFF = 11
+    PLAIN_MEMORY = 12
+    POOL_MEMORY = 13
+    MANAGED_MEMORY = 14
+    HOST_MEMORY = 15
+    NO_ROOM = 16
 
 
 _MESSAGES = {
@@ -33,6 +39,14 @@ _MESSAGES = {
     Result.CUDA: "the CUDA driver refused what a baseline or a check needs",
     Result.CHANGED: "read-only memory was changed: the log has a record",
     Result.BUSY: "a stream capture is running, nothing was done: ask again when it has ended",
+    Result.TWINS_OFF: "no read-only views: the option twins=off is set, or the driver has no virtual memory management",
+    Result.PLAIN_MEMORY: "memory of cuMemAlloc cannot be mapped a second time: run with --option twins=all, or let the library allocate "
+    "by virtual memory management (PyTorch: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True), or protect() it instead",
+    Result.POOL_MEMORY: "memory of a pool (cuMemAllocAsync) cannot be mapped a second time: allocate by cuMemAlloc under twins=all "
+    "(CuPy: leave MemoryAsyncPool), or protect() it instead",
+    Result.MANAGED_MEMORY: "managed memory cannot be mapped a second time: use device memory, or protect() it instead",
+    Result.HOST_MEMORY: "host memory has no read-only view on the device: use device memory",
+    Result.NO_ROOM: "no address space, or no memory for page tables, for the second mapping: free some, or protect() it instead",
 }
 
 
@@ -66,5 +80,5 @@ def error(code: int, what: str, cuda_error: int = 0) -> CuconstError:
         known = Result(code)
     except ValueError:
         return CuconstError(code, f"{what}: result {code}, which this version of the module does not know")
-    detail = f" (CUDA error {cuda_error})" if cuda_error and known in (Result.CUDA, Result.NOT_DEVICE) else ""
+    detail = f" (CUDA error {cuda_error})" if cuda_error and known in (Result.CUDA, Result.NOT_DEVICE, Result.NO_ROOM) else ""
     return CuconstError(known, f"{what}: {_MESSAGES[known]}{detail}")

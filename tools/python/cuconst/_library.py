@@ -77,6 +77,8 @@ _PROTOTYPES = {
     ),
     "cuconst_stats": (ctypes.c_int, [ctypes.POINTER(_Stats)]),
     "cuconst_version": (ctypes.c_int, []),
+    "cuconst_view": (ctypes.c_int, [_u64, ctypes.c_size_t, ctypes.POINTER(_u64)]),
+    "cuconst_dlpack_view": (ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_int, ctypes.c_int, _u64]),
     "cuconst_last_cuda_error": (ctypes.c_int, []),
 }
 
@@ -98,6 +100,8 @@ class Library:
     query: Any
     stats: Any
     version: Any
+    view: Any
+    dlpack_view: Any
     last_cuda_error: Any
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional
 
 from . import _dlpack
-from ._pieces import Piece, c_strides, pieces
+from ._pieces import Piece, c_strides, extent, pieces
 
 _TYPESTR = re.compile(r"^[<>|=]?([a-zA-Z])(\d+)(\[.*\])?$")
 _KINDS = {"f": "float", "i": "int", "u": "uint", "c": "complex"}
@@ -19,11 +19,29 @@ class Memory(NamedTuple):
     description: str  #: dtype and shape, for the label: "float32[4096]"
 
 
+class Layout(NamedTuple):
+    """How an array lies in memory: strides in bytes, None for C-contiguous."""
+
+    ptr: int
+    shape: Sequence[int]
+    strides: Optional[Sequence[int]]
+    itemsize: int
+    description: str
+    what: str  #: names the array in errors
+
+    def memory(self) -> Memory:
+        return Memory(pieces(self.ptr, self.shape, self.strides, self.itemsize, self.what), self.description)
+
+    def extent(self) -> Piece:
+        """From the first byte to the last, with what lies between; 0 and 0 for no elements."""
+        return extent(self.ptr, self.shape, self.strides, self.itemsize, self.what)
+
+
 def describe(dtype: str, shape: Sequence[int]) -> str:
     return f"{dtype}[{','.join(map(str, shape))}]"
 
 
-def _type_name(obj: Any) -> str:
+def type_name(obj: Any) -> str:
     cls = type(obj)
     return cls.__qualname__ if cls.__module__ in ("builtins", "__main__") else f"{cls.__module__}.{cls.__qualname__}"
 
@@ -41,7 +59,7 @@ def _item(typestr: Any, what: str) -> tuple[int, str]:
     return size, f"{_KINDS[kind]}{size * 8}" if kind in _KINDS else f"{kind}{size}"
 
 
-def from_pair(ptr: Any, nbytes: Any) -> Memory:
+def _pair_layout(ptr: Any, nbytes: Any) -> Layout:
     if isinstance(ptr, bool) or isinstance(nbytes, bool):
         raise TypeError("(ptr, nbytes) must be two integers")
     try:
@@ -50,10 +68,16 @@ def from_pair(ptr: Any, nbytes: Any) -> Memory:
         raise TypeError("(ptr, nbytes) must be two integers") from None
     if not 0 <= ptr < 2**64 or not 0 <= nbytes < 2**64:
         raise ValueError(f"({ptr}, {nbytes}): an address and a number of bytes are 0 to 2**64 - 1")
-    return Memory([Piece(ptr, nbytes)], f"{nbytes} bytes")
+    return Layout(ptr, (nbytes,), None, 1, f"{nbytes} bytes", f"{nbytes} bytes")
 
 
-def from_interface(interface: Any, what: str) -> Memory:
+def from_pair(ptr: Any, nbytes: Any) -> Memory:
+    # Not its pieces: zero bytes are an error of the caller's here, which the library names.
+    layout = _pair_layout(ptr, nbytes)
+    return Memory([Piece(layout.ptr, layout.shape[0])], layout.description)
+
+
+def interface_layout(interface: Any, what: str) -> Layout:
     """A __cuda_array_interface__ dictionary, of any version."""
     if not isinstance(interface, dict):
         raise TypeError(f"{what}: its __cuda_array_interface__ is no dictionary")
@@ -66,11 +90,18 @@ def from_interface(interface: Any, what: str) -> Memory:
     except (KeyError, IndexError, TypeError) as reason:
         raise TypeError(f"{what}: its __cuda_array_interface__ is malformed: {reason!r}") from None
     description = describe(dtype, shape)
-    return Memory(pieces(ptr, shape, strides, itemsize, f"{what} {description}"), description)
+    return Layout(ptr, shape, strides, itemsize, description, f"{what} {description}")
+
+
+def from_interface(interface: Any, what: str) -> Memory:
+    return interface_layout(interface, what).memory()
 
 
 def from_capsule(capsule: Any, what: str) -> Memory:
-    tensor = _dlpack.read(capsule)
+    return tensor_layout(_dlpack.read(capsule), what).memory()
+
+
+def tensor_layout(tensor: _dlpack.Tensor, what: str) -> Layout:
     if not _dlpack.on_gpu(tensor.device):
         raise TypeError(f"{what}: lives on {_dlpack.device_name(tensor.device)}: only CUDA device memory can be protected")
     description = describe(tensor.dtype, tensor.shape)
@@ -78,22 +109,22 @@ def from_capsule(capsule: Any, what: str) -> Memory:
     if tensor.bits % 8 == 0:
         itemsize = tensor.bits // 8
         strides = None if tensor.strides is None else [n * itemsize for n in tensor.strides]
-        return Memory(pieces(tensor.ptr, tensor.shape, strides, itemsize, name), description)
+        return Layout(tensor.ptr, tensor.shape, strides, itemsize, description, name)
     # Items of less than a byte lie packed; only a whole array of them has a meaning in bytes.
     if tensor.strides is not None and list(tensor.strides) != c_strides(tensor.shape, 1):
         raise TypeError(f"{name}: a strided array of items of {tensor.bits} bits cannot be protected")
     count = 1
     for n in tensor.shape:
         count *= n
-    return Memory(pieces(tensor.ptr, [(count * tensor.bits + 7) // 8], None, 1, name), description)
+    return Layout(tensor.ptr, [(count * tensor.bits + 7) // 8], None, 1, description, name)
 
 
-def _looks_like_torch(obj: Any) -> bool:
+def looks_like_torch(obj: Any) -> bool:
     """A torch tensor, told without importing torch: parameters refuse __cuda_array_interface__, their own methods do not."""
     return all(callable(getattr(obj, name, None)) for name in ("data_ptr", "element_size", "stride")) and hasattr(obj, "device")
 
 
-def from_torch(tensor: Any, what: str) -> Memory:
+def _torch_layout(tensor: Any, what: str) -> Layout:
     device = getattr(tensor.device, "type", str(tensor.device))
     if device != "cuda":
         raise TypeError(f"{what}: lives on {device}: only CUDA device memory can be protected")
@@ -102,7 +133,7 @@ def from_torch(tensor: Any, what: str) -> Memory:
     dtype = str(getattr(tensor, "dtype", f"{itemsize * 8}-bit")).rpartition(".")[2]
     description = describe(dtype, shape)
     strides = [n * itemsize for n in tensor.stride()]
-    return Memory(pieces(tensor.data_ptr(), shape, strides, itemsize, f"{what} {description}"), description)
+    return Layout(tensor.data_ptr(), shape, strides, itemsize, description, f"{what} {description}")
 
 
 def _interface_of(obj: Any) -> Optional[Any]:
@@ -115,29 +146,36 @@ def _interface_of(obj: Any) -> Optional[Any]:
         raise
 
 
-def _from_dlpack(obj: Any, what: str) -> Memory:
+def _dlpack_layout(obj: Any, what: str) -> Layout:
     device = getattr(obj, "__dlpack_device__", None)
     if callable(device):
         kind = int(device()[0])
         if not _dlpack.on_gpu(kind):
             raise TypeError(f"{what}: lives on {_dlpack.device_name(kind)}: only CUDA device memory can be protected")
-    return from_capsule(_dlpack.export(obj), what)
+    return tensor_layout(_dlpack.read(_dlpack.export(obj)), what)
 
 
-def memory_of(obj: Any) -> Memory:
-    """Raises TypeError for what holds no CUDA memory, ValueError for what is no range or too many."""
+def layout_of(obj: Any) -> Layout:
+    """Raises TypeError for what holds no CUDA memory, ValueError for what is no range."""
     if isinstance(obj, tuple) and len(obj) == 2 and not hasattr(obj, "__cuda_array_interface__"):
-        return from_pair(*obj)
-    what = _type_name(obj)
-    if _looks_like_torch(obj):
-        return from_torch(obj, what)
+        return _pair_layout(*obj)
+    what = type_name(obj)
+    if looks_like_torch(obj):
+        return _torch_layout(obj, what)
     interface = _interface_of(obj)
     if interface is not None:
-        return from_interface(interface, what)
+        return interface_layout(interface, what)
     if callable(getattr(obj, "__dlpack__", None)):
-        return _from_dlpack(obj, what)
+        return _dlpack_layout(obj, what)
     if hasattr(obj, "__array_interface__") or isinstance(obj, (bytes, bytearray, memoryview)):
         raise TypeError(f"{what}: lives on the host: only CUDA device memory can be protected")
     raise TypeError(
         f"{what}: cannot be protected: it has neither __cuda_array_interface__ nor __dlpack__, and is no (ptr, nbytes) pair"
     )
+
+
+def memory_of(obj: Any) -> Memory:
+    """As layout_of(), in pieces. ValueError also for too many of them."""
+    if isinstance(obj, tuple) and len(obj) == 2 and not hasattr(obj, "__cuda_array_interface__"):
+        return from_pair(*obj)
+    return layout_of(obj).memory()

@@ -39,17 +39,32 @@ def _as_progressions(shape: Sequence[int], strides: Sequence[int]) -> list[tuple
     return merged
 
 
+def _checked(shape: Sequence[int], strides: Optional[Sequence[int]], itemsize: int, what: str) -> Sequence[int]:
+    """The strides. ValueError for a layout that is none."""
+    if any(n < 0 for n in shape) or itemsize < 0:
+        raise ValueError(f"{what}: a negative dimension")
+    if strides is None:
+        return c_strides(shape, itemsize)
+    if len(strides) != len(shape):
+        raise ValueError(f"{what}: {len(shape)} dimensions, but {len(strides)} strides")
+    return strides
+
+
+def extent(ptr: int, shape: Sequence[int], strides: Optional[Sequence[int]], itemsize: int, what: str) -> Piece:
+    """From an array's first byte to its last; (0, 0) when it has no elements."""
+    strides = _checked(shape, strides, itemsize, what)
+    if itemsize == 0 or 0 in shape:
+        return Piece(0, 0)
+    reach = [(n - 1) * stride for n, stride in zip(shape, strides)]
+    return Piece(ptr + sum(r for r in reach if r < 0), itemsize + sum(abs(r) for r in reach))
+
+
 def pieces(ptr: int, shape: Sequence[int], strides: Optional[Sequence[int]], itemsize: int, what: str) -> list[Piece]:
     """The pieces of an array. Strides are in bytes and may be zero, negative or overlapping; None means C-contiguous.
 
     ValueError when it has more than MAX_PIECES; `what` names it there.
     """
-    if any(n < 0 for n in shape) or itemsize < 0:
-        raise ValueError(f"{what}: a negative dimension")
-    if strides is None:
-        strides = c_strides(shape, itemsize)
-    if len(strides) != len(shape):
-        raise ValueError(f"{what}: {len(shape)} dimensions, but {len(strides)} strides")
+    strides = _checked(shape, strides, itemsize, what)
     if itemsize == 0 or 0 in shape:
         return []
     start = ptr + sum((n - 1) * stride for n, stride in zip(shape, strides) if stride < 0)

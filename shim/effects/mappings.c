@@ -1,0 +1,63 @@
+/* Virtual memory management: reserved addresses, mappings and their access, which twins follow. A twin is not the program's to change. */
+#include "shim/effects/call.h"
+#include "shim/twins/twin.h"
+
+static void reserved_after(struct call *call, CUresult result)
+{
+	const CUdeviceptr *start = call->state[0].pointer;
+	if (result == CUDA_SUCCESS && start)
+		twins_reserved(*start, call->state[1].number);
+}
+
+void effect_reserve(struct call *call, CUdeviceptr *start, uint64_t bytes)
+{
+	call->state[0].pointer = start;
+	call->state[1].number = bytes;
+	call->after = reserved_after;
+}
+
+static void mapped_after(struct call *call, CUresult result)
+{
+	if (result == CUDA_SUCCESS)
+		twins_mapped(call->state[0].number, call->state[1].number);
+}
+
+void effect_map(struct call *call, uint64_t start, uint64_t bytes)
+{
+	call->state[0].number = start;
+	call->state[1].number = bytes;
+	call->after = mapped_after;
+	if (twin_is(start, 1, NULL))
+		call->refused = CUDA_ERROR_NOT_PERMITTED;
+}
+
+static void access_after(struct call *call, CUresult result)
+{
+	if (result == CUDA_SUCCESS)
+		twins_access_set(call->state[0].number, call->state[1].number);
+}
+
+/* Making a twin writable would make every view of it writable. */
+void effect_access(struct call *call, uint64_t start, uint64_t bytes)
+{
+	call->state[0].number = start;
+	call->state[1].number = bytes;
+	call->after = access_after;
+	if (twin_is(start, 1, NULL))
+		call->refused = CUDA_ERROR_NOT_PERMITTED;
+}
+
+static void unreserved_after(struct call *call, CUresult result)
+{
+	twins_unreserve_ends(call->state[0].pointer, result == CUDA_SUCCESS);
+}
+
+void effect_unreserve(struct call *call, uint64_t start, uint64_t bytes)
+{
+	if (twin_is(start, 1, NULL)) {
+		call->refused = CUDA_ERROR_NOT_PERMITTED;
+		return;
+	}
+	call->state[0].pointer = twins_unreserve_begins(start, bytes);
+	call->after = unreserved_after;
+}

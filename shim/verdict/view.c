@@ -1,0 +1,160 @@
+#include "shim/verdict/view.h"
+
+#include "shim/cuconst.h"
+#include "shim/report/report.h"
+#include "shim/twins/serve.h"
+#include "shim/twins/twin.h"
+#include "shim/verdict/allocation.h"
+#include "shim/verdict/options.h"
+#include "shim/verdict/protect.h"
+
+#define API __attribute__((visibility("default")))
+
+static const char *const texts[] = {
+	[CUCONST_OK] = "success",
+	[CUCONST_ERROR_NOT_ACTIVE] = "not active: CUDA is not initialised yet, or cuconst is disabled in this process",
+	[CUCONST_ERROR_INVALID_VALUE] = "not a range: NULL, zero bytes, beyond the address space; or unknown flags",
+	[CUCONST_ERROR_NOT_DEVICE] = "not memory of a live CUDA allocation",
+	[CUCONST_ERROR_OUT_OF_RANGE] = "the range goes beyond the end of its allocation",
+	[CUCONST_ERROR_STALE_HANDLE] = "this protection has ended",
+	[CUCONST_ERROR_BAD_HANDLE] = "never a handle",
+	[CUCONST_ERROR_OUT_OF_MEMORY] = "no memory left for the bookkeeping or the baseline",
+	[CUCONST_ERROR_CUDA] = "the driver refused what is needed: cuconst_last_cuda_error()",
+	[CUCONST_ERROR_CHANGED] = "read-only memory was changed: the log has a record",
+	[CUCONST_ERROR_BUSY] = "a stream capture is running: ask again when it has ended",
+	[CUCONST_ERROR_TWINS_OFF] =
+		"no read-only views: the option twins=off is set, or the driver has no virtual memory management",
+	[CUCONST_ERROR_PLAIN_MEMORY] =
+		"memory of cuMemAlloc cannot be mapped twice: run with twins=all, or let it be allocated by cuMemCreate",
+	[CUCONST_ERROR_POOL_MEMORY] =
+		"memory of a pool cannot be mapped twice: allocate it by cuMemAlloc under twins=all, or by cuMemCreate",
+	[CUCONST_ERROR_MANAGED_MEMORY] =
+		"managed memory cannot be mapped a second time: use device memory, or protect it instead",
+	[CUCONST_ERROR_HOST_MEMORY] = "host memory has no read-only view on the device: use device memory",
+	[CUCONST_ERROR_NO_ROOM] =
+		"no address space, or no memory for page tables, for the second mapping: free some, or protect it instead",
+};
+
+#define TEXTS (sizeof texts / sizeof *texts)
+
+API const char *cuconst_result_text(cuconst_result result)
+{
+	return (size_t)result < TEXTS && texts[result] ? texts[result] : "a result that this library does not know";
+}
+
+static cuconst_result refused(enum twin_answer answer)
+{
+	switch (answer) {
+	case TWIN_OK:
+		return CUCONST_OK;
+	case TWIN_OFF:
+	case TWIN_NO_DRIVER:
+		return CUCONST_ERROR_TWINS_OFF;
+	case TWIN_PLAIN:
+		return CUCONST_ERROR_PLAIN_MEMORY;
+	case TWIN_POOL:
+		return CUCONST_ERROR_POOL_MEMORY;
+	case TWIN_MANAGED:
+		return CUCONST_ERROR_MANAGED_MEMORY;
+	case TWIN_HOST:
+		return CUCONST_ERROR_HOST_MEMORY;
+	case TWIN_APART:
+		return CUCONST_ERROR_OUT_OF_RANGE;
+	case TWIN_NO_ROOM:
+		return protect_cuda_failed(twin_last_error(), CUCONST_ERROR_NO_ROOM);
+	case TWIN_REFUSED:
+		return protect_cuda_failed(twin_last_error(), CUCONST_ERROR_CUDA);
+	case TWIN_NOT_DEVICE:
+		break;
+	}
+	return CUCONST_ERROR_NOT_DEVICE;
+}
+
+/* The first view of its memory: the driver is asked what it is, and a context made current for the mapping. */
+static cuconst_result first_view(uint64_t ptr, size_t bytes, uint64_t *ret_view)
+{
+	struct allocation allocation;
+	CUcontext context;
+	CUresult result;
+	bool pushed = false;
+	cuconst_result answer = allocation_of(ptr, ptr + bytes, &allocation, &result);
+	if (answer == CUCONST_ERROR_NOT_DEVICE) /* host memory, for one: the reason is told there */
+		return refused(twin_make(ptr, bytes, ret_view));
+	if (answer != CUCONST_OK)
+		return protect_cuda_failed(result, answer);
+	result = protect_enter_context(allocation.device, allocation.context, &context, &pushed);
+	if (result != CUDA_SUCCESS)
+		return protect_cuda_failed(result, CUCONST_ERROR_CUDA);
+	answer = refused(twin_make(ptr, bytes, ret_view));
+	if (pushed)
+		drv.cuCtxPopCurrent_v2(&(CUcontext){NULL});
+	return answer;
+}
+
+API cuconst_result cuconst_view(uint64_t ptr, size_t bytes, uint64_t *ret_view)
+{
+	if (!ptr || !bytes || ptr + bytes < ptr || !ret_view)
+		return CUCONST_ERROR_INVALID_VALUE;
+	if (!protect_active())
+		return CUCONST_ERROR_NOT_ACTIVE;
+	/* Allocations that share a mapping: the twin goes on where they end. */
+	if (serve_used() && serve_overrun(ptr, ptr + bytes))
+		return CUCONST_ERROR_OUT_OF_RANGE;
+	if (twin_of(ptr, bytes, ret_view))
+		return CUCONST_OK;
+	if (twin_is(ptr, bytes, NULL)) {
+		*ret_view = ptr;
+		return CUCONST_OK;
+	}
+	return first_view(ptr, bytes, ret_view);
+}
+
+void view_prepare_swap(uint64_t start, uint64_t bytes)
+{
+	uint64_t twin;
+	enum twin_answer answer = twin_make(start, bytes, &twin);
+	if (answer == TWIN_NO_ROOM || answer == TWIN_REFUSED)
+		report_note("no read-only twin of some memory (CUDA error %d): its kernels are verified instead",
+		            (int)twin_last_error());
+}
+
+static void broken(enum twin_answer why)
+{
+	report_note("memory that was added to an address range has no read-only twin (CUDA error %d): new views there fail, "
+	            "kernels are verified instead",
+	            why == TWIN_REFUSED || why == TWIN_NO_ROOM ? (int)twin_last_error() : 0);
+}
+
+/* What serving maps passes the hooks by: each block is a reservation with one mapping. */
+static void served(CUdeviceptr base, size_t bytes, CUmemGenericAllocationHandle handle)
+{
+	twins_reserved(base, bytes);
+	twins_mapped(base, bytes);
+}
+
+static void served_ends(CUdeviceptr base, size_t bytes)
+{
+	twins_unmap_begins(base, bytes);
+}
+
+static void served_ended(CUdeviceptr base, size_t bytes, bool done)
+{
+	twins_unmap_ends(base, bytes, done);
+	if (done)
+		twins_unreserve_ends(twins_unreserve_begins(base, bytes), true);
+}
+
+static void served_access(CUdeviceptr base, size_t bytes)
+{
+	twins_access_set(base, bytes);
+}
+
+void view_start(void)
+{
+	const struct serve_events events = {
+		.mapped = served, .unmapping = served_ends, .unmapped = served_ended, .access_changed = served_access};
+	const struct twin_hooks hooks = {.made = protect_add_twin, .gone = protect_end_twin, .broken = broken};
+	twins_init(&hooks, options_get()->twins != TWINS_OFF);
+	if (options_get()->twins == TWINS_ALL)
+		serve_init(&events);
+}

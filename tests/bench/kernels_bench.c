@@ -1,0 +1,85 @@
+/*
+ * How long the analysis of a kernel takes: kernels_bench FILE.cubin... For each kernel the best of some runs, in CPU time of this thread; then the slowest, the
+ * mean, and the peak of the process's memory. With -q only the last lines.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "shim/kernels/elf.h"
+#include "shim/kernels/paths.h"
+#include "tests/kernels/file.h"
+
+#define RUNS 20
+
+struct totals {
+	unsigned long kernels, above;
+	double sum, slowest;
+};
+
+static double now(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
+}
+
+static double best_of(const void *image, size_t bytes, const char *kernel, enum paths_reason *ret_reason)
+{
+	double best = 1e9;
+	for (int run = 0; run < RUNS; run++) {
+		struct kernel_paths paths;
+		double start = now();
+		if (paths_of_cubin(image, bytes, kernel, &paths))
+			exit(1);
+		double took = now() - start;
+		best = took < best ? took : best;
+		*ret_reason = paths.reason;
+		kernel_paths_free(&paths);
+	}
+	return best;
+}
+
+static void each_kernel(const struct elf *elf, bool quiet, struct totals *totals)
+{
+	for (uint32_t i = 0; i < elf->symbol_count; i++) {
+		struct elf_symbol symbol;
+		enum paths_reason reason = PATHS_CLEAR;
+		if (elf_symbol_at(elf, i, &symbol) || symbol.type != ELF_SYMBOL_FUNCTION || !symbol.entry ||
+		    !symbol.section)
+			continue;
+		double best = best_of(elf->image, elf->bytes, symbol.name, &reason);
+		totals->kernels++;
+		totals->sum += best;
+		totals->above += best > 1 && symbol.bytes <= 100 * 1024;
+		totals->slowest = best > totals->slowest ? best : totals->slowest;
+		if (!quiet)
+			printf("%8.3f ms %8lu bytes of code, %s: %.80s\n", best, (unsigned long)symbol.bytes,
+			       reason == PATHS_CLEAR ? "clear" : "unknown", symbol.name);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct totals totals = {0};
+	bool quiet = argc > 1 && !strcmp(argv[1], "-q");
+	for (int i = 1 + quiet; i < argc; i++) {
+		size_t bytes;
+		struct elf elf;
+		void *image = read_whole(argv[i], &bytes);
+		if (!image || elf_open(image, bytes, &elf)) {
+			fprintf(stderr, "%s: not a cubin\n", argv[i]);
+			return 1;
+		}
+		each_kernel(&elf, quiet, &totals);
+		free(image);
+	}
+	struct rusage usage;
+	getrusage(RUSAGE_SELF, &usage);
+	printf("%lu kernels, mean %.3f ms, slowest %.3f ms, above 1 ms with up to 100 KB of code %lu; peak memory %ld KB\n",
+	       totals.kernels, totals.kernels ? totals.sum / (double)totals.kernels : 0, totals.slowest, totals.above,
+	       usage.ru_maxrss);
+	return !totals.kernels;
+}

@@ -1,0 +1,345 @@
+"""readonly(): what a view exports, for each kind of owner, and that DLPack's deleters run exactly once. The fake shim's twins lie 4 GiB above."""
+
+import ctypes
+import gc
+import pathlib
+import subprocess
+import sys
+import threading
+import weakref
+
+import cuconst
+import pytest
+from capsules import BASE, DELETER, Producer, pythonapi
+from cuconst import _dlpack
+
+AWAY = 0x1_0000_0000
+
+
+class Array:
+    """As CuPy and Numba export."""
+
+    def __init__(self, ptr=BASE, shape=(4, 8), strides=None, typestr="<f4", **more):
+        self.interface = {"shape": shape, "typestr": typestr, "data": (ptr, False), "version": 3, "strides": strides, **more}
+        self.asked = 0
+
+    @property
+    def __cuda_array_interface__(self):
+        self.asked += 1
+        return dict(self.interface)
+
+
+class Both(Producer):
+    """As CuPy, JAX and torch export: both protocols."""
+
+    @property
+    def __cuda_array_interface__(self):
+        return {"shape": (4, 8), "typestr": "<f4", "data": (BASE, True), "version": 2}
+
+
+def unpack(capsule):
+    """(tensor, flags, versioned) of a capsule that stays unused."""
+    versioned = bool(_dlpack._is_valid(capsule, b"dltensor_versioned"))
+    tensor = _dlpack.look(capsule)
+    return tensor, tensor.flags, versioned
+
+
+def consume(capsule):
+    """As a consumer does: renames, and deletes later."""
+    name = b"dltensor_versioned" if _dlpack._is_valid(capsule, b"dltensor_versioned") else b"dltensor"
+    layout = _dlpack._Versioned if name == b"dltensor_versioned" else _dlpack._Managed
+    address = _dlpack._get_pointer(capsule, name)
+    assert pythonapi.PyCapsule_SetName(capsule, _dlpack._USED[name]) == 0
+    return lambda: DELETER(layout.from_address(address).deleter)(address)
+
+
+def test_interface_says_read_only_at_the_twin(fake):
+    owner = Array(stream=7)
+    interface = cuconst.readonly(owner).__cuda_array_interface__
+    assert interface == {"shape": (4, 8), "typestr": "<f4", "data": (BASE + AWAY, True), "version": 3, "strides": None, "stream": 7}
+    assert owner.interface["data"] == (BASE, False), "the owner's own dictionary is untouched"
+
+
+def test_what_the_owner_says_now_counts(fake):
+    owner = Array(stream=7)
+    view = cuconst.readonly(owner)
+    owner.interface.update(stream=9, data=(BASE + 4096, False), shape=(2,))
+    assert view.__cuda_array_interface__["stream"] == 9
+    assert view.__cuda_array_interface__["data"] == (BASE + AWAY + 4096, True)
+
+
+def test_version_2_becomes_3(fake):
+    interface = cuconst.readonly(Both()).__cuda_array_interface__
+    assert (interface["version"], interface["strides"], interface["stream"]) == (3, None, None)
+
+
+@pytest.mark.parametrize("shape,strides,first,lowest,nbytes", [
+    ((4, 8), (64, 4), BASE, BASE, 3 * 64 + 32),
+    ((4,), (-8,), BASE + 64, BASE + 40, 28),
+    ((3, 2), (4, -16), BASE + 64, BASE + 48, 28),
+    ((), (), BASE, BASE, 4),
+    ((1000, 1000), (1 << 20, 8), BASE, BASE, 999 * (1 << 20) + 999 * 8 + 4),
+], ids=["rows", "backwards", "mixed", "scalar", "too many pieces to protect"])
+def test_strided_views_cover_first_to_last(fake, shape, strides, first, lowest, nbytes):
+    asked = []
+    library = cuconst._library._library
+    real = library.view
+    library.view = lambda ptr, size, out: asked.append((ptr, size)) or real(ptr, size, out)
+    try:
+        view = cuconst.readonly(Array(first, shape, strides))
+        assert view.__cuda_array_interface__["data"][0] == first + AWAY
+        assert view.__cuda_array_interface__["strides"] == strides
+        assert (view.ptr, view.nbytes) == (lowest + AWAY, nbytes)
+    finally:
+        library.view = real
+    assert set(asked) == {(lowest, nbytes)}
+
+
+def test_no_elements(fake):
+    view = cuconst.readonly(Array(0, (0, 3)))
+    assert view.__cuda_array_interface__["data"] == (0, True)
+    assert (view.ptr, view.nbytes) == (0, 0)
+
+
+def test_pair(fake):
+    view = cuconst.readonly((BASE, 100))
+    assert view.__cuda_array_interface__["data"] == (BASE + AWAY, True)
+    assert (view.__cuda_array_interface__["typestr"], view.__cuda_array_interface__["shape"]) == ("|u1", (100,))
+    with pytest.raises(BufferError, match="__cuda_array_interface__"):
+        view.__dlpack__()
+    with pytest.raises(BufferError):
+        view.__dlpack_device__()
+
+
+@pytest.mark.parametrize("bad", [(1, 2, 3), (BASE, -1), (BASE, 1.5), (True, 4), object(), b"bytes", "text", None])
+def test_no_memory(fake, bad):
+    with pytest.raises((TypeError, ValueError)):
+        cuconst.readonly(bad)
+
+
+def test_view_of_a_view_is_itself(fake):
+    view = cuconst.readonly(Array())
+    assert cuconst.readonly(view) is view
+
+
+@pytest.mark.parametrize("code,word", [(11, "twins=off"), (12, "twins=all"), (13, "pool"), (14, "managed"), (15, "host"), (16, "address space")])
+def test_reasons_name_the_way_out(fake, code, word):
+    fake.fail(code)
+    with pytest.raises(cuconst.CuconstError, match=word) as raised:
+        cuconst.readonly(Array())
+    assert raised.value.code == code and "float32[4,8]" in str(raised.value)
+
+
+def test_not_active(fake):
+    fake.disable()
+    with pytest.raises(cuconst.NotActiveError):
+        cuconst.readonly(Array())
+
+
+def test_memory_that_went_away_is_an_error_not_an_address(fake):
+    view = cuconst.readonly(Array())
+    fake.memory(BASE + (1 << 30), 4096)
+    with pytest.raises(cuconst.CuconstError):
+        view.__cuda_array_interface__
+    producer = Producer()
+    view = cuconst.readonly(Array(BASE + (1 << 30), (4,)))
+    fake.memory(BASE, 4096)
+    view = cuconst.readonly(producer)
+    fake.reset()
+    fake.memory(BASE + (1 << 30), 4096)
+    with pytest.raises(cuconst.CuconstError):
+        view.__dlpack__(max_version=(1, 0))
+    gc.collect()
+    assert producer.made == producer.deleted
+
+
+def test_keeps_its_owner_alive(fake):
+    owner = Array()
+    gone = weakref.ref(owner)
+    view = cuconst.readonly(owner)
+    assert view.owner is owner
+    del owner
+    gc.collect()
+    assert gone() is not None
+    del view
+    gc.collect()
+    assert gone() is None
+
+
+def test_capsule_keeps_the_memory_alive(fake):
+    producer = Producer()
+    view = cuconst.readonly(producer)
+    seen = producer.deleted
+    delete = consume(view.__dlpack__(max_version=(1, 0)))
+    del view
+    gc.collect()
+    assert producer.made - producer.deleted == 1 and producer.deleted == seen
+    delete()
+    assert producer.made == producer.deleted
+
+
+@pytest.mark.parametrize("kind", ["versioned", "legacy", "old"])
+@pytest.mark.parametrize("wanted", [None, (0, 8), (1, 0), (1, 3), (2, 0)])
+def test_dlpack_versions(fake, kind, wanted):
+    producer = Producer(strides=(16, 1), offset=256, versioned=kind == "versioned", old=kind == "old")
+    if kind == "versioned" and (wanted is None or wanted < (1, 0)):
+        producer.versioned = False  # as a producer that honours max_version
+    capsule = cuconst.readonly(producer).__dlpack__(max_version=wanted)
+    tensor, flags, versioned = unpack(capsule)
+    assert versioned == (wanted is not None and wanted[0] >= 1)
+    assert flags == (1 if versioned else 0)
+    assert tensor.ptr == BASE + 256 + AWAY
+    assert (tensor.shape, tensor.strides, tensor.dtype, tensor.device) == ((4, 8), (16, 1), "float32", _dlpack.CUDA)
+    del capsule
+    gc.collect()
+    assert producer.made == producer.deleted, "a capsule that nobody consumed is deleted"
+
+
+def test_consumed_capsule_is_deleted_by_its_consumer_alone(fake):
+    producer = Producer()
+    view = cuconst.readonly(producer)
+    for wanted in ((1, 0), None):
+        producer.versioned = wanted is not None
+        before = producer.deleted
+        capsule = view.__dlpack__(max_version=wanted)
+        delete = consume(capsule)
+        del capsule
+        gc.collect()
+        assert producer.deleted == before
+        thread = threading.Thread(target=delete)
+        thread.start()
+        thread.join()
+        assert producer.deleted == before + 1
+
+
+def test_dtype_without_a_typestr_goes_by_dlpack(fake):
+    view = cuconst.readonly(Producer(code=4, bits=16))
+    assert not hasattr(view, "__cuda_array_interface__")
+    tensor, flags, _ = unpack(view.__dlpack__(max_version=(1, 0)))
+    assert (tensor.dtype, tensor.ptr, flags) == ("bfloat16", BASE + AWAY, 1)
+
+
+def test_an_interface_that_raises_is_none(fake):
+    class Jax(Producer):
+        @property
+        def __cuda_array_interface__(self):
+            raise RuntimeError("no such type")
+
+    view = cuconst.readonly(Jax())
+    assert not hasattr(view, "__cuda_array_interface__")
+    assert view.__dlpack_device__() == (_dlpack.CUDA, 0)
+
+
+class Recorder(Producer):
+    """Keeps what it was asked with; answers a copy as one."""
+
+    def __dlpack__(self, **keywords):
+        self.keywords = keywords
+        self.flags = 2 if keywords.get("copy") else 0
+        return self.capsule()
+
+
+def test_arguments_reach_the_producer(fake):
+    producer = Recorder()
+    view = cuconst.readonly(producer)
+    view.__dlpack__(stream=5, max_version=(1, 2), dl_device=(2, 0), copy=False)
+    assert producer.keywords == {"stream": 5, "max_version": (1, 0), "dl_device": (2, 0), "copy": False}
+    producer.versioned = False
+    view.__dlpack__()
+    assert producer.keywords == {}
+
+
+def test_a_copy_is_the_consumers_own(fake):
+    tensor, flags, _ = unpack(cuconst.readonly(Recorder()).__dlpack__(max_version=(1, 0), copy=True))
+    assert (tensor.ptr, flags) == (BASE, 2)
+
+
+def test_existing_flags_stay(fake):
+    producer = Producer(flags=1 | 8)
+    _, flags, _ = unpack(cuconst.readonly(producer).__dlpack__(max_version=(1, 0)))
+    assert flags == 9
+
+
+class Tensor(Producer):
+    """As torch: a tensor that wants a gradient exports nothing."""
+
+    def __init__(self, requires_grad):
+        super().__init__()
+        self.requires_grad, self.device, self.shape, self.dtype = requires_grad, "cuda", (4, 8), "torch.float32"
+
+    def data_ptr(self):
+        return BASE
+
+    def element_size(self):
+        return 4
+
+    def stride(self):
+        return (8, 1)
+
+    def detach(self):
+        return Tensor(False)
+
+    def __dlpack__(self, **keywords):
+        if self.requires_grad:
+            raise RuntimeError("Can't export tensors that require gradient, use tensor.detach()")
+        return self.capsule()
+
+
+Tensor.device = None
+
+
+def test_torch_parameter(fake):
+    parameter = Tensor(True)
+    parameter.device = type("Device", (), {"type": "cuda"})()
+    parameter.detach = lambda: detached
+    detached = Tensor(False)
+    detached.device = parameter.device
+    view = cuconst.readonly(parameter)
+    assert view.owner is parameter
+    assert unpack(view.__dlpack__(max_version=(1, 0)))[0].ptr == BASE + AWAY
+
+
+def test_deleter_needs_no_interpreter(fake, tmp_path):
+    """A consumer that lives until after the end of Python: a C destructor calls the deleter when no thread may run Python any more."""
+    program = tmp_path / "outlives.py"
+    program.write_text("""
+import atexit, ctypes, sys
+sys.path[:0] = [%r, %r]
+import cuconst
+from cuconst import _dlpack, _library
+libc = ctypes.CDLL(None)
+plain = _dlpack._Managed()
+shape = (ctypes.c_int64 * 1)(4)
+plain.tensor.data, plain.tensor.device_type, plain.tensor.ndim, plain.tensor.bits, plain.tensor.lanes = 0x1000, 2, 1, 32, 1
+plain.tensor.shape = ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64))
+size = ctypes.sizeof(plain)
+libc.malloc.restype = ctypes.c_void_p
+memory = libc.malloc(size)
+plain.deleter = ctypes.cast(libc.free, ctypes.c_void_p).value
+ctypes.memmove(memory, ctypes.addressof(plain), size)
+out = _library.library().dlpack_view(memory, 0, 1, 0x2000)
+deleter = _dlpack._Versioned.from_address(out).deleter
+libc.__cxa_atexit.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+assert libc.__cxa_atexit(deleter, out, None) == 0
+print("end")
+""" % (str(pathlib.Path(cuconst.__file__).parent.parent), ""))
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "end\n"), done
+
+
+def test_many_capsules_leave_nothing(fake):
+    producer = Producer()
+    view = cuconst.readonly(producer)
+    for _ in range(1000):
+        view.__dlpack__(max_version=(1, 0))
+        producer.keep.clear()
+    gc.collect()
+    assert producer.made == producer.deleted
+
+
+def test_repr(fake):
+    assert repr(cuconst.readonly(Array())).startswith("<cuconst.ReadOnly of ") and "float32[4,8]" in repr(cuconst.readonly(Array()))
+
+
+def test_structs_have_the_sizes_of_dlpack():
+    assert (ctypes.sizeof(_dlpack._Tensor), ctypes.sizeof(_dlpack._Managed), ctypes.sizeof(_dlpack._Versioned)) == (48, 64, 80)

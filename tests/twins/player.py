@@ -1,0 +1,27 @@
+"""Runs a scene of a program of this suite under the library, and reads what it recorded."""
+import json
+import os
+import pathlib
+import subprocess
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILD = pathlib.Path(os.environ.get("CUCONST_BUILD", HERE.parents[1] / "build"))
+
+
+class Done:
+    def __init__(self, process, folder):
+        self.returncode, self.stderr = process.returncode, process.stderr
+        lines = [line for path in sorted(folder.glob("log.*")) for line in path.read_text().splitlines()]
+        self.records = [json.loads(line) for line in lines]
+        self.violations = [record for record in self.records if record["kind"] == "violation"]
+
+    def __repr__(self):
+        return f"status {self.returncode}\n{self.stderr}"
+
+
+def play(program, scene, tmp_path, mode="log", argument=None, options="", timeout=120, **environment):
+    env = {**os.environ, "LD_PRELOAD": os.environ.get("CUCONST_BEFORE_LIBRARY", "") + str(BUILD / "shim" / "libcuconst.so"),
+           "MISUSE_MODE": mode, "MISUSE_PTX": str(HERE.parent / "misuse" / "kernels.ptx"),
+           "SOFTGPU_QUIET": "1", "CUCONST_OPTIONS": f"mode={mode}:log={tmp_path}/log.%p{options}", **environment}
+    command = [BUILD / "tests" / "twins" / program, scene] + [mode if argument is None else str(argument)]
+    return Done(subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=env, cwd=tmp_path), tmp_path)
