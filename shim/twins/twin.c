@@ -110,8 +110,7 @@ static bool unseen_mapping(uint64_t address, uint64_t *ret_start, uint64_t *ret_
 	size_t bytes;
 	/* Not ours, and not what a twin of it would be a twin of. */
 	if (space_is_known(address) || twin_is(address, 1, NULL) ||
-	    drv.cuMemGetAddressRange_v2(&start, &bytes, address) != CUDA_SUCCESS ||
-	    !has_handle(address))
+	    drv.cuMemGetAddressRange_v2(&start, &bytes, address) != CUDA_SUCCESS || !has_handle(address))
 		return false;
 	*ret_start = start;
 	*ret_bytes = bytes;
