@@ -8,6 +8,7 @@
 #include "shim/kernels/images.h"
 #include "shim/twins/serve.h"
 #include "shim/twins/twin.h"
+#include "shim/verdict/allocation.h"
 #include "shim/verdict/lifecycle.h"
 #include "shim/verdict/protect.h"
 #include "shim/verdict/verify.h"
@@ -48,7 +49,7 @@ void effect_free(struct call *call, uint64_t address)
 	size_t bytes;
 	if (!address || !hook_armed || !drv.cuMemGetAddressRange_v2 || capture_is_running(call->stream))
 		return;
-	if (serve_range(&base, &bytes, address) == CUDA_SUCCESS && base == address)
+	if (allocation_range(&base, &bytes, address) == CUDA_SUCCESS && base == address)
 		ending(call, base, base + bytes);
 }
 
