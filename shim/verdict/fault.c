@@ -15,12 +15,14 @@
 #define NOTES_OF_LAUNCH 8 /* slots of one launch */
 #define CANDIDATES 64     /* in a record */
 #define CONTEXTS 64       /* that faulted */
+#define ADRIFT_MS 100     /* for a launch whose stream is gone: nothing tells any more when it ends well */
 #define PAUSE_NS 20000
 
 /* One slot of one launch. `turn` tells readers whether what they read is whole: odd while it is written, else twice the number of the note. */
 struct note {
 	_Atomic uint64_t turn;
 	_Atomic bool ended;
+	_Atomic bool adrift; /* its stream was destroyed before it ended */
 	CUcontext context;
 	uint64_t stream;
 	pthread_t thread; /* CU_STREAM_PER_THREAD is another stream in each */
@@ -89,6 +91,7 @@ static void write_note(const struct call *call, const struct call_slot *slot, CU
 	judge_slot_kernel(call, slot, &note->kernel);
 	note->outer = call->judgement->outer;
 	atomic_store_explicit(&note->ended, false, memory_order_relaxed);
+	atomic_store_explicit(&note->adrift, false, memory_order_relaxed);
 	atomic_store_explicit(&note->turn, 2 * (number + 1), memory_order_release);
 }
 
@@ -122,6 +125,7 @@ static bool read_note(uint64_t number, struct note *ret)
 	if (turn != 2 * (number + 1))
 		return false;
 	ret->ended = atomic_load_explicit(&note->ended, memory_order_relaxed);
+	ret->adrift = atomic_load_explicit(&note->adrift, memory_order_relaxed);
 	ret->context = note->context;
 	ret->stream = note->stream;
 	ret->thread = note->thread;
@@ -168,10 +172,18 @@ static size_t in_flight(CUcontext context, struct note *ret, size_t room)
 	return count;
 }
 
+static bool has_faulted(CUcontext context)
+{
+	for (size_t i = 0; i < CONTEXTS; i++)
+		if (atomic_load(&faulted[i]) == context)
+			return true;
+	return false;
+}
+
 /* The first to ask about this context gets true, and every later one false: an error that stays is one violation. */
 static bool first_fault(CUcontext context)
 {
-	for (size_t i = 0; i < CONTEXTS; i++) {
+	for (size_t i = 0; i < CONTEXTS && !has_faulted(context); i++) {
 		CUcontext none = NULL;
 		if (atomic_compare_exchange_strong(&faulted[i], &none, context))
 			return true;
@@ -287,24 +299,91 @@ void fault_wait(const struct call *call, uint64_t ms)
 		fault_in(current(), call->entry->name, result);
 }
 
-void fault_look_at_exit(uint64_t ms)
+/* A launch in a stream that is gone can only be waited for: an error that is there shows in any stream. */
+static CUresult drain_adrift(uint64_t deadline)
+{
+	uint64_t until = now_ms() + ADRIFT_MS < deadline ? now_ms() + ADRIFT_MS : deadline;
+	CUresult result;
+	while ((result = drain(CU_STREAM_LEGACY, until)) == CUDA_SUCCESS && now_ms() < until)
+		nap();
+	return result;
+}
+
+static CUresult drain_note(const struct note *note, uint64_t deadline)
+{
+	if (note->adrift)
+		return drain_adrift(deadline);
+	/* Another thread's own stream cannot be asked for. */
+	return drain(note->stream == address_of(CU_STREAM_PER_THREAD) ? CU_STREAM_LEGACY
+	                                                              : (CUstream)(uintptr_t)note->stream,
+	             deadline);
+}
+
+/* How what is in flight ends, in one context or (NULL) in all. */
+static void look(CUcontext only, const char *api, uint64_t ms)
 {
 	uint64_t deadline = now_ms() + ms, last = fault_noted();
 	struct note note;
 	CUcontext popped;
 	for (uint64_t number = last; number > 0 && last - number < NOTES; number--) {
-		if (!read_note(number - 1, &note) || note.ended || !note.context ||
+		if (!read_note(number - 1, &note) || note.ended || !note.context || (only && note.context != only) ||
 		    drv.cuCtxPushCurrent_v2(note.context) != CUDA_SUCCESS)
 			continue;
-		/* Another thread's own stream cannot be asked for; an error that is there shows in any. */
-		CUstream stream = note.stream == address_of(CU_STREAM_PER_THREAD) ? CU_STREAM_LEGACY
-		                                                                  : (CUstream)(uintptr_t)note.stream;
-		CUresult result = drain(stream, deadline);
+		CUresult result = drain_note(&note, deadline);
 		if (result == CUDA_SUCCESS)
 			fault_ended(note.context, note.stream, last);
 		else
-			fault_in(note.context, "cuconst_at_exit", result);
+			fault_in(note.context, api, result);
 		drv.cuCtxPopCurrent_v2(&popped);
+	}
+}
+
+void fault_look_at_exit(uint64_t ms)
+{
+	look(NULL, "cuconst_at_exit", ms);
+}
+
+void fault_context_ends(CUcontext context, const char *api, uint64_t ms)
+{
+	if (context && fault_noted())
+		look(context, api, ms);
+}
+
+void fault_context_ended(CUcontext context)
+{
+	if (!context || !fault_noted())
+		return;
+	fault_ended(context, 0, fault_noted());
+	for (size_t i = 0; i < CONTEXTS; i++) {
+		CUcontext expected = context;
+		atomic_compare_exchange_strong(&faulted[i], &expected, NULL);
+	}
+}
+
+/* The numbers of notes tell whether a note is still the one that was read. */
+static void set_adrift(uint64_t number)
+{
+	struct note *note = &atomic_load_explicit(&notes, memory_order_acquire)[number % NOTES];
+	if (atomic_load_explicit(&note->turn, memory_order_acquire) == 2 * (number + 1))
+		atomic_store_explicit(&note->adrift, true, memory_order_relaxed);
+}
+
+void fault_stream_ends(CUstream stream, const char *api)
+{
+	uint64_t last = fault_noted();
+	CUresult result = CUDA_ERROR_NOT_FOUND; /* not asked for yet */
+	struct note note;
+	for (uint64_t number = last; stream && number > 0 && last - number < NOTES; number--) {
+		if (!read_note(number - 1, &note) || note.ended || note.stream != address_of(stream))
+			continue;
+		if (result == CUDA_ERROR_NOT_FOUND)
+			result = drain(stream, 0);
+		if (result == CUDA_SUCCESS) {
+			fault_ended(note.context, note.stream, last);
+			continue;
+		}
+		fault_in(note.context, api, result);
+		set_adrift(number - 1);
 	}
 }
 
