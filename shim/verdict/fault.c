@@ -18,15 +18,18 @@
 #define ADRIFT_MS 100     /* for a launch whose stream is gone: nothing tells any more when it ends well */
 #define PAUSE_NS 20000
 
-/* One slot of one launch. `turn` tells readers whether what they read is whole: odd while it is written, else twice the number of the note. */
+/*
+ * One slot of one launch. `turn` is twice the note's number plus two; odd while somebody has it to himself, to write or to read the plain members. Who does not get it
+ * goes without.
+ */
 struct note {
 	_Atomic uint64_t turn;
-	_Atomic bool ended;
-	_Atomic bool adrift; /* its stream was destroyed before it ended */
-	CUcontext context;
-	uint64_t stream;
-	pthread_t thread; /* CU_STREAM_PER_THREAD is another stream in each */
-	uint64_t launch;  /* number of the first note of the same launch */
+	_Atomic uint64_t ended;  /* the turn that is known to have ended well */
+	_Atomic uint64_t adrift; /* the turn whose stream was destroyed before it ended */
+	_Atomic(CUcontext) context;
+	_Atomic uint64_t stream;
+	_Atomic uint64_t thread; /* CU_STREAM_PER_THREAD is another stream in each */
+	uint64_t launch;         /* number of the first note of the same launch */
 	uint64_t graph;
 	registry_handle range;
 	struct report_kernel kernel;
@@ -35,6 +38,7 @@ struct note {
 
 static struct note *_Atomic notes; /* NOTES of them */
 static _Atomic uint64_t noted;
+static _Atomic uint64_t settled; /* all notes before this number have ended */
 static _Atomic(CUcontext) faulted[CONTEXTS];
 
 void fault_start(void)
@@ -72,6 +76,11 @@ static bool listed_before(const struct call *call, size_t nth)
 	return false;
 }
 
+static uint64_t turn_of(uint64_t number)
+{
+	return 2 * (number + 1);
+}
+
 static void write_note(const struct call *call, const struct call_slot *slot, CUcontext context, uint64_t *launch)
 {
 	uint64_t number = atomic_fetch_add(&noted, 1);
@@ -82,17 +91,15 @@ static void write_note(const struct call *call, const struct call_slot *slot, CU
 		return;
 	if (*launch == UINT64_MAX)
 		*launch = number;
-	note->context = context;
-	note->stream = address_of(call->stream);
-	note->thread = pthread_self();
+	atomic_store_explicit(&note->context, context, memory_order_relaxed);
+	atomic_store_explicit(&note->stream, address_of(call->stream), memory_order_relaxed);
+	atomic_store_explicit(&note->thread, (uint64_t)pthread_self(), memory_order_relaxed);
 	note->launch = *launch;
 	note->graph = call->graph;
 	note->range = slot->range->handle;
 	judge_slot_kernel(call, slot, &note->kernel);
 	note->outer = call->judgement->outer;
-	atomic_store_explicit(&note->ended, false, memory_order_relaxed);
-	atomic_store_explicit(&note->adrift, false, memory_order_relaxed);
-	atomic_store_explicit(&note->turn, 2 * (number + 1), memory_order_release);
+	atomic_store_explicit(&note->turn, turn_of(number), memory_order_release);
 }
 
 bool fault_note(const struct call *call)
@@ -117,48 +124,72 @@ uint64_t fault_noted(void)
 	return atomic_load_explicit(&noted, memory_order_relaxed);
 }
 
-/* Copies note `number` if it is still there and whole. */
-static bool read_note(uint64_t number, struct note *ret)
+static struct note *note_at(uint64_t number)
 {
-	struct note *note = &atomic_load_explicit(&notes, memory_order_acquire)[number % NOTES];
-	uint64_t turn = atomic_load_explicit(&note->turn, memory_order_acquire);
-	if (turn != 2 * (number + 1))
-		return false;
-	ret->ended = atomic_load_explicit(&note->ended, memory_order_relaxed);
-	ret->adrift = atomic_load_explicit(&note->adrift, memory_order_relaxed);
-	ret->context = note->context;
-	ret->stream = note->stream;
-	ret->thread = note->thread;
-	ret->launch = note->launch;
-	ret->graph = note->graph;
-	ret->range = note->range;
-	ret->kernel = note->kernel;
-	ret->outer = note->outer;
-	atomic_thread_fence(memory_order_acquire);
-	return atomic_load_explicit(&note->turn, memory_order_relaxed) == turn;
+	return &atomic_load_explicit(&notes, memory_order_acquire)[number % NOTES];
 }
 
-static bool in_stream(const struct note *note, uint64_t stream)
+static bool has_ended(struct note *note, uint64_t number)
 {
-	return !stream || (note->stream == stream &&
-	                   (stream != address_of(CU_STREAM_PER_THREAD) || pthread_equal(note->thread, pthread_self())));
+	uint64_t turn = atomic_load_explicit(&note->turn, memory_order_acquire);
+	/* What is overwritten is nobody's any more; what is still written has not ended. */
+	return (turn & ~UINT64_C(1)) > turn_of(number) ||
+	       atomic_load_explicit(&note->ended, memory_order_relaxed) == turn_of(number);
+}
+
+/* Copies note `number` if it is there, in flight, and in this context. */
+static bool read_note(uint64_t number, CUcontext context, struct note *ret)
+{
+	struct note *note = note_at(number);
+	uint64_t turn = turn_of(number);
+	if (has_ended(note, number) || !atomic_compare_exchange_strong(&note->turn, &turn, turn | 1))
+		return false;
+	bool wanted = !context || atomic_load_explicit(&note->context, memory_order_relaxed) == context;
+	if (wanted) {
+		ret->context = note->context;
+		ret->stream = note->stream;
+		ret->launch = note->launch;
+		ret->graph = note->graph;
+		ret->range = note->range;
+		ret->outer = note->outer;
+		ret->kernel = note->kernel;
+	}
+	atomic_store_explicit(&note->turn, turn_of(number), memory_order_release);
+	return wanted;
+}
+
+static bool in_stream(struct note *note, uint64_t stream)
+{
+	return !stream || (atomic_load_explicit(&note->stream, memory_order_relaxed) == stream &&
+	                   (stream != address_of(CU_STREAM_PER_THREAD) ||
+	                    atomic_load_explicit(&note->thread, memory_order_relaxed) == (uint64_t)pthread_self()));
+}
+
+/* Notes that cannot be in flight any more are not looked at again. */
+static void settle(uint64_t upto)
+{
+	uint64_t from = atomic_load_explicit(&settled, memory_order_relaxed), to = from;
+	while (to < upto && (upto - to > NOTES || has_ended(note_at(to), to)))
+		to++;
+	if (to > from)
+		atomic_compare_exchange_strong(&settled, &from, to);
 }
 
 void fault_ended(CUcontext context, uint64_t stream, uint64_t upto)
 {
-	struct note *all = atomic_load_explicit(&notes, memory_order_acquire);
-	if (!all || !upto)
+	uint64_t from = atomic_load_explicit(&settled, memory_order_relaxed);
+	if (from >= upto || !atomic_load_explicit(&notes, memory_order_acquire))
 		return;
 	if (!context)
 		context = current();
-	for (uint64_t number = upto > NOTES ? upto - NOTES : 0; number < upto; number++) {
-		struct note *note = &all[number % NOTES];
-		/* A note that is overwritten meanwhile has a later number, and is left alone. */
-		uint64_t turn = atomic_load_explicit(&note->turn, memory_order_acquire);
-		if (turn == 2 * (number + 1) && note->context == context && in_stream(note, stream) &&
-		    atomic_load_explicit(&note->turn, memory_order_acquire) == turn)
-			atomic_store_explicit(&note->ended, true, memory_order_relaxed);
+	for (uint64_t number = upto - from > NOTES ? upto - NOTES : from; number < upto; number++) {
+		struct note *note = note_at(number);
+		if (atomic_load_explicit(&note->turn, memory_order_acquire) == turn_of(number) &&
+		    atomic_load_explicit(&note->context, memory_order_relaxed) == context && in_stream(note, stream) &&
+		    atomic_load_explicit(&note->turn, memory_order_acquire) == turn_of(number))
+			atomic_store_explicit(&note->ended, turn_of(number), memory_order_relaxed);
 	}
+	settle(upto);
 }
 
 /* What is in flight in a context, newest first. */
@@ -167,7 +198,7 @@ static size_t in_flight(CUcontext context, struct note *ret, size_t room)
 	uint64_t last = fault_noted();
 	size_t count = 0;
 	for (uint64_t number = last; number > 0 && last - number < NOTES && count < room; number--)
-		if (read_note(number - 1, &ret[count]) && !ret[count].ended && ret[count].context == context)
+		if (read_note(number - 1, context, &ret[count]))
 			count++;
 	return count;
 }
@@ -299,6 +330,11 @@ void fault_wait(const struct call *call, uint64_t ms)
 		fault_in(current(), call->entry->name, result);
 }
 
+static bool is_adrift(uint64_t number)
+{
+	return atomic_load_explicit(&note_at(number)->adrift, memory_order_relaxed) == turn_of(number);
+}
+
 /* A launch in a stream that is gone can only be waited for: an error that is there shows in any stream. */
 static CUresult drain_adrift(uint64_t deadline)
 {
@@ -309,9 +345,9 @@ static CUresult drain_adrift(uint64_t deadline)
 	return result;
 }
 
-static CUresult drain_note(const struct note *note, uint64_t deadline)
+static CUresult drain_note(const struct note *note, uint64_t number, uint64_t deadline)
 {
-	if (note->adrift)
+	if (is_adrift(number))
 		return drain_adrift(deadline);
 	/* Another thread's own stream cannot be asked for. */
 	return drain(note->stream == address_of(CU_STREAM_PER_THREAD) ? CU_STREAM_LEGACY
@@ -326,10 +362,10 @@ static void look(CUcontext only, const char *api, uint64_t ms)
 	struct note note;
 	CUcontext popped;
 	for (uint64_t number = last; number > 0 && last - number < NOTES; number--) {
-		if (!read_note(number - 1, &note) || note.ended || !note.context || (only && note.context != only) ||
+		if (!read_note(number - 1, only, &note) || !note.context ||
 		    drv.cuCtxPushCurrent_v2(note.context) != CUDA_SUCCESS)
 			continue;
-		CUresult result = drain_note(&note, deadline);
+		CUresult result = drain_note(&note, number - 1, deadline);
 		if (result == CUDA_SUCCESS)
 			fault_ended(note.context, note.stream, last);
 		else
@@ -360,21 +396,14 @@ void fault_context_ended(CUcontext context)
 	}
 }
 
-/* The numbers of notes tell whether a note is still the one that was read. */
-static void set_adrift(uint64_t number)
-{
-	struct note *note = &atomic_load_explicit(&notes, memory_order_acquire)[number % NOTES];
-	if (atomic_load_explicit(&note->turn, memory_order_acquire) == 2 * (number + 1))
-		atomic_store_explicit(&note->adrift, true, memory_order_relaxed);
-}
-
 void fault_stream_ends(CUstream stream, const char *api)
 {
 	uint64_t last = fault_noted();
 	CUresult result = CUDA_ERROR_NOT_FOUND; /* not asked for yet */
 	struct note note;
 	for (uint64_t number = last; stream && number > 0 && last - number < NOTES; number--) {
-		if (!read_note(number - 1, &note) || note.ended || note.stream != address_of(stream))
+		if (has_ended(note_at(number - 1), number - 1) || !in_stream(note_at(number - 1), address_of(stream)) ||
+		    !read_note(number - 1, NULL, &note) || note.stream != address_of(stream))
 			continue;
 		if (result == CUDA_ERROR_NOT_FOUND)
 			result = drain(stream, 0);
@@ -383,11 +412,12 @@ void fault_stream_ends(CUstream stream, const char *api)
 			continue;
 		}
 		fault_in(note.context, api, result);
-		set_adrift(number - 1);
+		atomic_store_explicit(&note_at(number - 1)->adrift, turn_of(number - 1), memory_order_relaxed);
 	}
 }
 
 void fault_postfork_child(void)
 {
 	atomic_store(&noted, 0);
+	atomic_store(&settled, 0);
 }

@@ -18,7 +18,7 @@ SWAP = {"SWAP_PTX": str(TWINS / "swap.ptx")}
 
 
 @pytest.mark.parametrize("scene", ["of_a_view", "mapping_calls", "grows", "follows_access", "frees_in_time", "reasons", "second_is_free",
-                                   "owner_recycles", "threads", "contexts", "capture", "not_counted"])
+                                   "owner_recycles", "threads", "contexts", "capture", "unseen", "not_counted"])
 def test_views(scene, tmp_path):
     done = play("views", scene, tmp_path)
     assert done.returncode == 0 and not done.violations, done

@@ -3,7 +3,7 @@ import pytest
 from player import play
 
 QUIET = ["of_a_view", "mapping_calls", "grows", "follows_access", "frees_in_time", "failed_unmap", "failed_unmap_late", "reasons",
-         "no_room", "second_is_free", "owner_recycles", "threads", "contexts", "capture", "untouched", "forked", "not_counted"]
+         "no_room", "second_is_free", "owner_recycles", "threads", "contexts", "capture", "untouched", "forked", "unseen", "unseen_end", "not_counted"]
 
 
 @pytest.mark.parametrize("mode", ["log", "strict"])

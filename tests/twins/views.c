@@ -1,4 +1,5 @@
 /* Scenes about read-only views: what reads, what fails, and how twins follow the memory they mirror. */
+#include <link.h>
 #include <pthread.h>
 #include <sys/wait.h>
 
@@ -446,6 +447,76 @@ static void untouched(const char *mode)
 	EXPECT(calls("cuMemUnmap") == 2 && calls("cuMemGetAccess") == 0 && calls("cuMemRetainAllocationHandle") == 0);
 }
 
+/* A driver function as code finds it that passes the shim by: in the driver's own symbol table. */
+static void *bare(const char *name)
+{
+	const struct link_map *map = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_NOW);
+	const ElfW(Sym) *symbols = NULL;
+	const char *strings = NULL;
+
+	EXPECT(map);
+	for (const ElfW(Dyn) *entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
+		symbols = entry->d_tag == DT_SYMTAB ? (const void *)entry->d_un.d_ptr : symbols;
+		strings = entry->d_tag == DT_STRTAB ? (const char *)entry->d_un.d_ptr : strings;
+	}
+	EXPECT(symbols && strings);
+	/* The table of strings follows that of symbols, with every linker there is. */
+	for (const ElfW(Sym) *symbol = symbols; (const char *)symbol < strings; symbol++)
+		if (symbol->st_value && !strcmp(strings + symbol->st_name, name))
+			return (void *)(map->l_addr + symbol->st_value);
+	EXPECT(!"the driver has no such function");
+	return NULL;
+}
+
+#define BARE(name) ((__typeof__(name) *)bare(#name))
+
+static CUdeviceptr allocate_unseen(size_t mappings)
+{
+	const CUmemAccessDesc access = {.location = device_memory.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUdeviceptr at;
+
+	CHECK(BARE(cuMemAddressReserve)(&at, mappings * GRAIN, 0, 0, 0));
+	for (size_t i = 0; i < mappings; i++) {
+		CUmemGenericAllocationHandle handle = create(1);
+		CHECK(BARE(cuMemMap)(at + i * GRAIN, GRAIN, 0, handle, 0));
+		CHECK(cuMemRelease(handle));
+	}
+	CHECK(BARE(cuMemSetAccess)(at, mappings * GRAIN, &access, 1));
+	return at;
+}
+
+/* Memory that no hook saw being mapped is found by its handles, mapping by mapping, and its twin goes with it. */
+static void unseen(const char *mode)
+{
+	CUdeviceptr at = allocate_unseen(3), twin = view(at + GRAIN - 8, 16) - (GRAIN - 8);
+	size_t before = free_memory();
+
+	EXPECT(twin != at && view(at, 3 * GRAIN) == twin && view(at + 3 * GRAIN - 1, 1) == twin + 3 * GRAIN - 1);
+	CHECK(cuMemsetD32(at, 91, 3 * GRAIN / 4));
+	EXPECT(word_at(twin) == 91 && word_at(twin + 3 * GRAIN - 4) == 91);
+	CHECK(cuMemUnmap(at, 3 * GRAIN));
+	EXPECT(free_memory() == before + 3 * GRAIN);
+	CHECK(cuMemAddressFree(at, 3 * GRAIN));
+}
+
+/* It went as unseen as it came: what lies at its addresses next has a twin of its own. */
+static void unseen_end(const char *mode)
+{
+	CUdeviceptr at = allocate_unseen(1), twin = view(at, GRAIN);
+
+	CHECK(cuMemsetD32(at, 92, 1));
+	EXPECT(word_at(twin) == 92);
+	CHECK(BARE(cuMemUnmap)(at, GRAIN));
+	CHECK(BARE(cuMemAddressFree)(at, GRAIN));
+	CUdeviceptr again;
+	CHECK(cuMemAddressReserve(&again, GRAIN, 0, at, 0));
+	if (again != at)
+		_exit(77); /* the driver keeps it for something else */
+	map(at, 1);
+	CHECK(cuMemsetD32(at, 93, 1));
+	EXPECT(word_at(view(at, GRAIN)) == 93);
+}
+
 /* twins=all: what cuMemAlloc gives has twins, to the ends of each allocation, though several share a mapping; and large ones end with their memory. */
 static void served(const char *mode)
 {
@@ -539,6 +610,8 @@ static const struct scene scenes[] = {
 	{"contexts", contexts},
 	{"capture", capture},
 	{"untouched", untouched},
+	{"unseen", unseen},
+	{"unseen_end", unseen_end},
 	{"served", served},
 	{"served_no_leak", served_no_leak},
 	{"forked", forked},
