@@ -175,6 +175,17 @@ static void settle(uint64_t upto)
 		atomic_compare_exchange_strong(&settled, &from, to);
 }
 
+/* A stream that was created belongs to one context, whichever is current; the default ones are each context's own. */
+static bool was_created(uint64_t stream)
+{
+	return stream > address_of(CU_STREAM_PER_THREAD);
+}
+
+static bool in_context(struct note *note, CUcontext context, uint64_t stream)
+{
+	return was_created(stream) || atomic_load_explicit(&note->context, memory_order_relaxed) == context;
+}
+
 void fault_ended(CUcontext context, uint64_t stream, uint64_t upto)
 {
 	uint64_t from = atomic_load_explicit(&settled, memory_order_relaxed);
@@ -185,7 +196,7 @@ void fault_ended(CUcontext context, uint64_t stream, uint64_t upto)
 	for (uint64_t number = upto - from > NOTES ? upto - NOTES : from; number < upto; number++) {
 		struct note *note = note_at(number);
 		if (atomic_load_explicit(&note->turn, memory_order_acquire) == turn_of(number) &&
-		    atomic_load_explicit(&note->context, memory_order_relaxed) == context && in_stream(note, stream) &&
+		    in_context(note, context, stream) && in_stream(note, stream) &&
 		    atomic_load_explicit(&note->turn, memory_order_acquire) == turn_of(number))
 			atomic_store_explicit(&note->ended, turn_of(number), memory_order_relaxed);
 	}
@@ -273,22 +284,60 @@ static void record(const char *api, CUresult result, const struct note *found, s
 		lifecycle_stop();
 }
 
-static void fault_in(CUcontext context, const char *api, CUresult result)
+static bool is_fault(CUresult result)
 {
-	if ((result != CUDA_ERROR_ILLEGAL_ADDRESS && result != CUDA_ERROR_LAUNCH_FAILED) || !context ||
-	    !first_fault(context))
-		return;
+	return result == CUDA_ERROR_ILLEGAL_ADDRESS || result == CUDA_ERROR_LAUNCH_FAILED;
+}
+
+/* Is anything in flight there that could have been it? */
+static bool fault_in(CUcontext context, const char *api, CUresult result)
+{
+	if (!is_fault(result) || !context || has_faulted(context))
+		return false;
 	struct note *found = malloc(CANDIDATES * sizeof *found);
 	size_t count = found ? in_flight(context, found, CANDIDATES) : 0;
-	if (count)
+	if (count && first_fault(context))
 		record(api, result, found, count);
 	free(found);
+	return count;
+}
+
+/* The context whose error a call for this stream answers. */
+static CUcontext context_of(CUstream stream)
+{
+	uint64_t last = fault_noted();
+	if (!was_created(address_of(stream)))
+		return current();
+	for (uint64_t number = last; number > 0 && last - number < NOTES; number--)
+		if (in_stream(note_at(number - 1), address_of(stream)))
+			return atomic_load_explicit(&note_at(number - 1)->context, memory_order_relaxed);
+	return current();
+}
+
+/* An error may be another context's: an event of it was waited for. It stays, so that any call there answers it. */
+static void look_elsewhere(CUcontext here, const char *api)
+{
+	uint64_t last = fault_noted();
+	CUcontext seen = here, popped;
+	struct note note;
+	size_t left, total;
+	for (uint64_t number = last; number > 0 && last - number < NOTES; number--) {
+		if (!read_note(number - 1, NULL, &note) || note.context == seen || !note.context ||
+		    has_faulted(note.context) || drv.cuCtxPushCurrent_v2(note.context) != CUDA_SUCCESS)
+			continue;
+		seen = note.context;
+		fault_in(note.context, api, drv.cuMemGetInfo_v2(&left, &total));
+		drv.cuCtxPopCurrent_v2(&popped);
+	}
 }
 
 void fault_seen(const struct call *call, CUresult result)
 {
-	if (fault_noted())
-		fault_in(current(), call->entry->name, result);
+	if (!fault_noted() || !is_fault(result))
+		return;
+	CUcontext context = context_of(call->stream);
+	if (!fault_in(context, call->entry->name, result) && !has_faulted(context))
+		look_elsewhere(context, call->entry->name);
 }
 
 static void nap(void)
@@ -327,7 +376,7 @@ void fault_wait(const struct call *call, uint64_t ms)
 	if (result == CUDA_SUCCESS)
 		fault_ended(NULL, address_of(call->stream), upto);
 	else
-		fault_in(current(), call->entry->name, result);
+		fault_in(context_of(call->stream), call->entry->name, result);
 }
 
 static bool is_adrift(uint64_t number)

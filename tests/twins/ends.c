@@ -118,6 +118,55 @@ static void reset_at_once(const char *argument)
 	_exit(5);
 }
 
+/* The default stream's end is not that of a stream which does not wait for it. */
+static void default_stream_first(const char *argument)
+{
+	CUdeviceptr at = allocate(1), twin = view(at, GRAIN);
+	CUfunction late = function("late_store");
+	int rounds = 3000000;
+	void *params[] = {&twin, &rounds};
+
+	CHECK(cuLaunchKernel(late, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+	EXPECT(cuStreamQuery(stream) == CUDA_ERROR_NOT_READY);
+	if (!strcmp(argument, "legacy"))
+		CHECK(cuStreamSynchronize(CU_STREAM_LEGACY));
+	else
+		CHECK(cuStreamSynchronize(NULL));
+	EXPECT(cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS);
+	_exit(5);
+}
+
+/*
+ * An error that comes through a stream or an event of another context than the current one is that context's; what was in flight there and ended well is no candidate of
+ * a later one; and the next error is the current one's.
+ */
+static void through_another(const char *argument)
+{
+	CUdeviceptr at = allocate(1), twin = view(at, GRAIN);
+	int count = 4, no = 0;
+	void *params[] = {&twin, &q, &count, &no};
+	CUcontext each;
+	CUstream work;
+	CUevent event;
+
+	CHECK(cuCtxCreate(&each, NULL, 0, 0));
+	CHECK(cuStreamCreate(&work, CU_STREAM_NON_BLOCKING));
+	CHECK(cuEventCreate(&event, 0));
+	CHECK(cuLaunchKernel(function("read_or_store"), 1, 1, 1, 1, 1, 1, 0, work, params, NULL));
+	CHECK(cuCtxSetCurrent(context));
+	CHECK(cuStreamSynchronize(work));
+	CHECK(cuCtxSetCurrent(each));
+	store_through(twin, work);
+	cuEventRecord(event, work);
+	CHECK(cuCtxSetCurrent(context));
+	CUresult result = strcmp(argument, "event") ? cuStreamSynchronize(work) : cuEventSynchronize(event);
+	if (result != CUDA_ERROR_ILLEGAL_ADDRESS)
+		_exit(77);
+	store_through(twin, stream);
+	EXPECT(cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS);
+	_exit(5);
+}
+
 /* The stream of the launch is gone when the program ends. */
 static void stream_gone(const char *argument)
 {
@@ -199,6 +248,8 @@ static const struct scene scenes[] = {
 	{"many_contexts", many_contexts},
 	{"destroyed_at_once", destroyed_at_once},
 	{"reset_at_once", reset_at_once},
+	{"default_stream_first", default_stream_first},
+	{"through_another", through_another},
 	{"stream_gone", stream_gone},
 	{"across", across},
 	{"access_across", access_across},

@@ -45,6 +45,22 @@ def test_seen_before_the_context_is_gone(scene, mode, status, tmp_path):
     assert kernels(done) == ["add_each"], done
 
 
+@pytest.mark.parametrize("default", ["null", "legacy"])
+def test_another_streams_end_ends_nothing(default, tmp_path):
+    done = play("default_stream_first", tmp_path, argument=default)
+    assert done.returncode == 5, done
+    assert kernels(done) == ["late_store"], done
+
+
+@pytest.mark.parametrize("through", ["stream", "event"])
+def test_an_error_of_another_context(through, tmp_path):
+    done = play("through_another", tmp_path, argument=through)
+    if done.returncode == 77:
+        pytest.skip("an error shows in its own context only")
+    assert done.returncode == 5, done
+    assert kernels(done) == ["add_each"] * 2, done
+
+
 def test_seen_at_exit_though_the_stream_is_gone(tmp_path):
     done = play("stream_gone", tmp_path, "strict")
     assert done.returncode == 86, done
