@@ -1,5 +1,6 @@
-/* Scenes about what ends while twins are in use, and what comes in its place: contexts, streams, neighbouring reservations. */
+/* Scenes about what ends while twins are in use, and what comes in its place: contexts, streams, neighbouring reservations; and about what begins beyond an end. */
 #include <stdbool.h>
+#include <sys/mman.h>
 
 #include "vmm.h"
 
@@ -167,6 +168,29 @@ static void through_another(const char *argument)
 	_exit(5);
 }
 
+/* A size beyond the parameters is the driver's to refuse: what lies there is not read, and need not be memory at all. */
+static void extra_too_large(const char *argument)
+{
+	const size_t sizes[] = {25, 4096, (size_t)1 << 20, SIZE_MAX / 2, SIZE_MAX - 64, SIZE_MAX};
+	struct {
+		CUdeviceptr data, sum;
+		int count, store;
+	} block = {allocate(1), q, 4, 0};
+	char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CUfunction reader = function("read_or_store");
+
+	EXPECT(page != MAP_FAILED && munmap(page + 4096, 4096) == 0);
+	protect(block.data, 4096, "w");
+	void *at = memcpy(page + 4096 - sizeof block, &block, sizeof block);
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		size_t size = sizes[i];
+		void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, at, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+		                 CU_LAUNCH_PARAM_END};
+		EXPECT(cuLaunchKernel(reader, 1, 1, 1, 1, 1, 1, 0, stream, NULL, extra) ==
+		       CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+	}
+}
+
 /* The stream of the launch is gone when the program ends. */
 static void stream_gone(const char *argument)
 {
@@ -250,6 +274,7 @@ static const struct scene scenes[] = {
 	{"reset_at_once", reset_at_once},
 	{"default_stream_first", default_stream_first},
 	{"through_another", through_another},
+	{"extra_too_large", extra_too_large},
 	{"stream_gone", stream_gone},
 	{"across", across},
 	{"access_across", access_across},

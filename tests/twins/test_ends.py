@@ -74,3 +74,10 @@ def test_several_reservations_at_once(scene, mode, tmp_path):
     if done.returncode == 77:
         pytest.skip("no reservations next to each other")
     assert done.returncode == 0, done
+
+
+@pytest.mark.parametrize("mode", ["log", "strict"])
+def test_parameters_beyond_their_end(mode, tmp_path):
+    done = play("extra_too_large", tmp_path, mode)
+    assert done.returncode == 0, done
+    assert not done.violations, done
