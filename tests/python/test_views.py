@@ -150,6 +150,14 @@ def test_an_array_that_grows_beyond_all_addresses(fake):
     assert producer.made == producer.deleted
 
 
+@pytest.mark.parametrize("flags,nbytes", [(0, 16), (4, 32)])
+def test_items_of_less_than_a_byte(fake, flags, nbytes):
+    producer = Producer(code=17, bits=4, flags=flags)
+    assert cuconst.readonly(producer).nbytes == nbytes
+    with cuconst.protect(producer):
+        assert [entry[:2] for entry in fake.entries] == [(BASE, nbytes)]
+
+
 def test_view_of_a_view_is_itself(fake):
     view = cuconst.readonly(Array())
     assert cuconst.readonly(view) is view
