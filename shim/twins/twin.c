@@ -43,6 +43,11 @@ bool twin_is(uint64_t address, uint64_t bytes, uint64_t *ret_original)
 	return true;
 }
 
+bool twin_touched(uint64_t start, uint64_t bytes)
+{
+	return twin_map_touches(start, bytes, TWIN_ALIAS);
+}
+
 /* Our driver calls must not disturb a capture, nor come back into hooks. */
 static CUstreamCaptureMode go_down(void)
 {
@@ -238,18 +243,27 @@ void twins_mapped(uint64_t start, uint64_t bytes)
 	space_leave(space);
 }
 
+static void follow_access(struct space *space, uint64_t start, uint64_t end)
+{
+	CUstreamCaptureMode mode = go_down();
+	bool was_broken = space->broken;
+	tell(space, was_broken, mirror_follow_access(space, start, end));
+	come_up(mode);
+}
+
+/* One call may be for the mappings of several reservations next to each other. */
 void twins_access_set(uint64_t start, uint64_t bytes)
 {
-	struct space *space = is_tracking() ? space_enter(start) : NULL;
-	if (!space)
+	uint64_t at = start, end = start + bytes;
+	struct space *space;
+	if (!is_tracking())
 		return;
-	if (space->twin) {
-		CUstreamCaptureMode mode = go_down();
-		bool was_broken = space->broken;
-		tell(space, was_broken, mirror_follow_access(space, start, start + bytes));
-		come_up(mode);
+	while (at < end && (space = space_enter_next(at, end))) {
+		at = space_end(space);
+		if (space->twin)
+			follow_access(space, start, end);
+		space_leave(space);
 	}
-	space_leave(space);
 }
 
 /* Memory that is found, not seen, has no reservation whose end would be the twin's. */

@@ -52,6 +52,9 @@ bool twin_is_mapping(uint64_t address);
 /* Is [address, address + bytes) inside a twin? *ret_original (may be NULL) is what it mirrors. No lock, no driver call. */
 bool twin_is(uint64_t address, uint64_t bytes, uint64_t *ret_original);
 
+/* Does any of [start, start + bytes) lie in a twin's reservation? No lock, no driver call. */
+bool twin_touched(uint64_t start, uint64_t bytes);
+
 /*
  * As twin_of(), and makes the twin if there is none yet. Makes driver calls, and waits for another thread that works on the same reserved range: never
  * at a launch. Needs a current context. *ret_twin is untouched unless TWIN_OK.

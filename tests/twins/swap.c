@@ -540,7 +540,24 @@ static void peer(const char *argument)
 	_exit(5);
 }
 
+/* An address that the kernel hands out, or that memory is compared with, is the program's own. */
+static void handed_out(const char *argument)
+{
+	CUdeviceptr table[2];
+	int store = 0;
+	void *params[] = {&w, &out, &store};
+
+	guard();
+	run("publish", 2, params);
+	EXPECT((uint64_t)result() == w && word_at(w) == 0);
+	CHECK(cuMemcpyDtoH(table, out, sizeof table));
+	EXPECT(table[1] == w + 4);
+	run("take_out", 1, params);
+	EXPECT(result() == 0);
+}
+
 static const struct scene scenes[] = {
+	{"handed_out", handed_out},
 	{"reads", reads},
 	{"stores", stores},
 	{"store_at_exit", store_at_exit},
