@@ -109,27 +109,28 @@ def hooks(rows, calls, _):
         real = "serve_" if row.verdict == "serve" else "drv."
         table.append(f'\t[ENTRY_{name}] = {{"{name}", (void *){name}, (void **)&drv.{name}, '
                      f"{str(row.effect == 'L').lower()}}},")
-        out += [f"HOOK_EXPORT CUresult {name}({', '.join(row.params) or 'void'})", "{",
-                f"\tif (HOOK_UNLIKELY(!drv.{name}) && !hook_open((void **)&drv.{name}))",
-                "\t\treturn CUDA_ERROR_NOT_FOUND;"]
+        opened = [f"\tif (HOOK_UNLIKELY(!drv.{name}) && !hook_open((void **)&drv.{name}))", "\t\treturn CUDA_ERROR_NOT_FOUND;"]
         if not row.rule:
-            out += served_plainly(row)
+            out += [f"HOOK_EXPORT CUresult {name}({', '.join(row.params) or 'void'})", "{", *opened, *served_plainly(row)]
             continue
         rule = re.fullmatch(r"(\w+)\((.*)\)", row.rule)
         if not rule:
             sys.exit(f"{name}: rule {row.rule!r} is not name(arguments)")
         rule_arguments = ", ".join(filter(None, ["&call", rule.group(2)]))
-        if row.verdict in COUNTED and not row.effect.startswith("G"):
-            out += [f"\thook_count({counter});"]
-        out += [f"\tif ({bypass}())", f"\t\treturn drv.{name}({arguments});",
-                "\tstruct call call;",
-                f"\tcall_begin(&call, ENTRY_{name}, hook_stream({row.stream}, {str(row.per_thread).lower()}), "
-                "__builtin_return_address(0));",
-                f"\teffect_{rule.group(1)}({rule_arguments});",
-                "\tCUresult result = judge_before(&call);",
-                "\tif (result == CUDA_SUCCESS)",
-                f"\t\tresult = {real}{name}({arguments});",
-                "\treturn judge_after(&call, result);", "}", ""]
+        judged = ["\tstruct call call;",
+                  f"\tcall_begin(&call, ENTRY_{name}, hook_stream({row.stream}, {str(row.per_thread).lower()}), caller);",
+                  f"\teffect_{rule.group(1)}({rule_arguments});",
+                  "\tCUresult result = judge_before(&call);",
+                  "\tif (result == CUDA_SUCCESS)",
+                  f"\t\tresult = {real}{name}({arguments});",
+                  "\treturn judge_after(&call, result);", "}", ""]
+        count = [f"\thook_count({counter});"] if row.verdict in COUNTED and not row.effect.startswith("G") else []
+        out += [f"static __attribute__((noinline)) CUresult judged_{name}({', '.join([*row.params, 'void *caller'])})", "{",
+                *opened, *count, f"\tif ({bypass}())", f"\t\treturn drv.{name}({arguments});", *judged]
+        pass_on = f"hook_passes({counter}, {bypass}())" if count else f"{bypass}()"
+        out += [f"HOOK_EXPORT CUresult {name}({', '.join(row.params) or 'void'})", "{",
+                f"\tif (HOOK_LIKELY(drv.{name} && {pass_on}))", f"\t\treturn drv.{name}({arguments});",
+                f"\treturn judged_{name}({', '.join([*row.arguments, '__builtin_return_address(0)'])});", "}", ""]
     return out + ["const struct entrypoint entrypoints[ENTRY_COUNT] = {"] + table + ["};", ""]
 
 

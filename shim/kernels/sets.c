@@ -6,7 +6,7 @@
 
 #define FORMS 3 /* of enum sets_form */
 #define JOINS 4096
-#define BYTES_LIMIT ((size_t)16 << 20) /* of all sets of one kernel */
+#define BYTES_LIMIT ((size_t)8 << 20) /* of all sets of one kernel */
 
 static uint64_t hash(const uint64_t *bits, size_t count)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STATE_LIMIT ((size_t)40 << 20) /* bytes of all block states of one kernel */
+#define STATE_LIMIT ((size_t)28 << 20) /* bytes of all block states of one kernel */
 #define WORK_LIMIT                                                                                                     \
 	1200000 /* instructions, and FLOW_WORK for each flow into a block: three times what the largest seen needs */
 #define FLOW_WORK 16

@@ -15,16 +15,21 @@
 #define NOTES_OF_LAUNCH 8 /* slots of one launch */
 #define CANDIDATES 64     /* in a record */
 #define CONTEXTS 64       /* that faulted */
+#define ADRIFT_MS 100     /* for a launch whose stream is gone: nothing tells any more when it ends well */
 #define PAUSE_NS 20000
 
-/* One slot of one launch. `turn` tells readers whether what they read is whole: odd while it is written, else twice the number of the note. */
+/*
+ * One slot of one launch. `turn` is twice the note's number plus two; odd while somebody has it to himself, to write or to read the plain members. Who does not get it
+ * goes without.
+ */
 struct note {
 	_Atomic uint64_t turn;
-	_Atomic bool ended;
-	CUcontext context;
-	uint64_t stream;
-	pthread_t thread; /* CU_STREAM_PER_THREAD is another stream in each */
-	uint64_t launch;  /* number of the first note of the same launch */
+	_Atomic uint64_t ended;  /* the turn that is known to have ended well */
+	_Atomic uint64_t adrift; /* the turn whose stream was destroyed before it ended */
+	_Atomic(CUcontext) context;
+	_Atomic uint64_t stream;
+	_Atomic uint64_t thread; /* CU_STREAM_PER_THREAD is another stream in each */
+	uint64_t launch;         /* number of the first note of the same launch */
 	uint64_t graph;
 	registry_handle range;
 	struct report_kernel kernel;
@@ -33,6 +38,7 @@ struct note {
 
 static struct note *_Atomic notes; /* NOTES of them */
 static _Atomic uint64_t noted;
+static _Atomic uint64_t settled; /* all notes before this number have ended */
 static _Atomic(CUcontext) faulted[CONTEXTS];
 
 void fault_start(void)
@@ -70,6 +76,11 @@ static bool listed_before(const struct call *call, size_t nth)
 	return false;
 }
 
+static uint64_t turn_of(uint64_t number)
+{
+	return 2 * (number + 1);
+}
+
 static void write_note(const struct call *call, const struct call_slot *slot, CUcontext context, uint64_t *launch)
 {
 	uint64_t number = atomic_fetch_add(&noted, 1);
@@ -80,16 +91,15 @@ static void write_note(const struct call *call, const struct call_slot *slot, CU
 		return;
 	if (*launch == UINT64_MAX)
 		*launch = number;
-	note->context = context;
-	note->stream = address_of(call->stream);
-	note->thread = pthread_self();
+	atomic_store_explicit(&note->context, context, memory_order_relaxed);
+	atomic_store_explicit(&note->stream, address_of(call->stream), memory_order_relaxed);
+	atomic_store_explicit(&note->thread, (uint64_t)pthread_self(), memory_order_relaxed);
 	note->launch = *launch;
 	note->graph = call->graph;
 	note->range = slot->range->handle;
 	judge_slot_kernel(call, slot, &note->kernel);
 	note->outer = call->judgement->outer;
-	atomic_store_explicit(&note->ended, false, memory_order_relaxed);
-	atomic_store_explicit(&note->turn, 2 * (number + 1), memory_order_release);
+	atomic_store_explicit(&note->turn, turn_of(number), memory_order_release);
 }
 
 bool fault_note(const struct call *call)
@@ -114,47 +124,83 @@ uint64_t fault_noted(void)
 	return atomic_load_explicit(&noted, memory_order_relaxed);
 }
 
-/* Copies note `number` if it is still there and whole. */
-static bool read_note(uint64_t number, struct note *ret)
+static struct note *note_at(uint64_t number)
 {
-	struct note *note = &atomic_load_explicit(&notes, memory_order_acquire)[number % NOTES];
-	uint64_t turn = atomic_load_explicit(&note->turn, memory_order_acquire);
-	if (turn != 2 * (number + 1))
-		return false;
-	ret->ended = atomic_load_explicit(&note->ended, memory_order_relaxed);
-	ret->context = note->context;
-	ret->stream = note->stream;
-	ret->thread = note->thread;
-	ret->launch = note->launch;
-	ret->graph = note->graph;
-	ret->range = note->range;
-	ret->kernel = note->kernel;
-	ret->outer = note->outer;
-	atomic_thread_fence(memory_order_acquire);
-	return atomic_load_explicit(&note->turn, memory_order_relaxed) == turn;
+	return &atomic_load_explicit(&notes, memory_order_acquire)[number % NOTES];
 }
 
-static bool in_stream(const struct note *note, uint64_t stream)
+static bool has_ended(struct note *note, uint64_t number)
 {
-	return !stream || (note->stream == stream &&
-	                   (stream != address_of(CU_STREAM_PER_THREAD) || pthread_equal(note->thread, pthread_self())));
+	uint64_t turn = atomic_load_explicit(&note->turn, memory_order_acquire);
+	/* What is overwritten is nobody's any more; what is still written has not ended. */
+	return (turn & ~UINT64_C(1)) > turn_of(number) ||
+	       atomic_load_explicit(&note->ended, memory_order_relaxed) == turn_of(number);
+}
+
+/* Copies note `number` if it is there, in flight, and in this context. */
+static bool read_note(uint64_t number, CUcontext context, struct note *ret)
+{
+	struct note *note = note_at(number);
+	uint64_t turn = turn_of(number);
+	if (has_ended(note, number) || !atomic_compare_exchange_strong(&note->turn, &turn, turn | 1))
+		return false;
+	bool wanted = !context || atomic_load_explicit(&note->context, memory_order_relaxed) == context;
+	if (wanted) {
+		ret->context = note->context;
+		ret->stream = note->stream;
+		ret->launch = note->launch;
+		ret->graph = note->graph;
+		ret->range = note->range;
+		ret->outer = note->outer;
+		ret->kernel = note->kernel;
+	}
+	atomic_store_explicit(&note->turn, turn_of(number), memory_order_release);
+	return wanted;
+}
+
+static bool in_stream(struct note *note, uint64_t stream)
+{
+	return !stream || (atomic_load_explicit(&note->stream, memory_order_relaxed) == stream &&
+	                   (stream != address_of(CU_STREAM_PER_THREAD) ||
+	                    atomic_load_explicit(&note->thread, memory_order_relaxed) == (uint64_t)pthread_self()));
+}
+
+/* Notes that cannot be in flight any more are not looked at again. */
+static void settle(uint64_t upto)
+{
+	uint64_t from = atomic_load_explicit(&settled, memory_order_relaxed), to = from;
+	while (to < upto && (upto - to > NOTES || has_ended(note_at(to), to)))
+		to++;
+	if (to > from)
+		atomic_compare_exchange_strong(&settled, &from, to);
+}
+
+/* A stream that was created belongs to one context, whichever is current; the default ones are each context's own. */
+static bool was_created(uint64_t stream)
+{
+	return stream > address_of(CU_STREAM_PER_THREAD);
+}
+
+static bool in_context(struct note *note, CUcontext context, uint64_t stream)
+{
+	return was_created(stream) || atomic_load_explicit(&note->context, memory_order_relaxed) == context;
 }
 
 void fault_ended(CUcontext context, uint64_t stream, uint64_t upto)
 {
-	struct note *all = atomic_load_explicit(&notes, memory_order_acquire);
-	if (!all || !upto)
+	uint64_t from = atomic_load_explicit(&settled, memory_order_relaxed);
+	if (from >= upto || !atomic_load_explicit(&notes, memory_order_acquire))
 		return;
 	if (!context)
 		context = current();
-	for (uint64_t number = upto > NOTES ? upto - NOTES : 0; number < upto; number++) {
-		struct note *note = &all[number % NOTES];
-		/* A note that is overwritten meanwhile has a later number, and is left alone. */
-		uint64_t turn = atomic_load_explicit(&note->turn, memory_order_acquire);
-		if (turn == 2 * (number + 1) && note->context == context && in_stream(note, stream) &&
-		    atomic_load_explicit(&note->turn, memory_order_acquire) == turn)
-			atomic_store_explicit(&note->ended, true, memory_order_relaxed);
+	for (uint64_t number = upto - from > NOTES ? upto - NOTES : from; number < upto; number++) {
+		struct note *note = note_at(number);
+		if (atomic_load_explicit(&note->turn, memory_order_acquire) == turn_of(number) &&
+		    in_context(note, context, stream) && in_stream(note, stream) &&
+		    atomic_load_explicit(&note->turn, memory_order_acquire) == turn_of(number))
+			atomic_store_explicit(&note->ended, turn_of(number), memory_order_relaxed);
 	}
+	settle(upto);
 }
 
 /* What is in flight in a context, newest first. */
@@ -163,15 +209,23 @@ static size_t in_flight(CUcontext context, struct note *ret, size_t room)
 	uint64_t last = fault_noted();
 	size_t count = 0;
 	for (uint64_t number = last; number > 0 && last - number < NOTES && count < room; number--)
-		if (read_note(number - 1, &ret[count]) && !ret[count].ended && ret[count].context == context)
+		if (read_note(number - 1, context, &ret[count]))
 			count++;
 	return count;
+}
+
+static bool has_faulted(CUcontext context)
+{
+	for (size_t i = 0; i < CONTEXTS; i++)
+		if (atomic_load(&faulted[i]) == context)
+			return true;
+	return false;
 }
 
 /* The first to ask about this context gets true, and every later one false: an error that stays is one violation. */
 static bool first_fault(CUcontext context)
 {
-	for (size_t i = 0; i < CONTEXTS; i++) {
+	for (size_t i = 0; i < CONTEXTS && !has_faulted(context); i++) {
 		CUcontext none = NULL;
 		if (atomic_compare_exchange_strong(&faulted[i], &none, context))
 			return true;
@@ -230,22 +284,60 @@ static void record(const char *api, CUresult result, const struct note *found, s
 		lifecycle_stop();
 }
 
-static void fault_in(CUcontext context, const char *api, CUresult result)
+static bool is_fault(CUresult result)
 {
-	if ((result != CUDA_ERROR_ILLEGAL_ADDRESS && result != CUDA_ERROR_LAUNCH_FAILED) || !context ||
-	    !first_fault(context))
-		return;
+	return result == CUDA_ERROR_ILLEGAL_ADDRESS || result == CUDA_ERROR_LAUNCH_FAILED;
+}
+
+/* Is anything in flight there that could have been it? */
+static bool fault_in(CUcontext context, const char *api, CUresult result)
+{
+	if (!is_fault(result) || !context || has_faulted(context))
+		return false;
 	struct note *found = malloc(CANDIDATES * sizeof *found);
 	size_t count = found ? in_flight(context, found, CANDIDATES) : 0;
-	if (count)
+	if (count && first_fault(context))
 		record(api, result, found, count);
 	free(found);
+	return count;
+}
+
+/* The context whose error a call for this stream answers. */
+static CUcontext context_of(CUstream stream)
+{
+	uint64_t last = fault_noted();
+	if (!was_created(address_of(stream)))
+		return current();
+	for (uint64_t number = last; number > 0 && last - number < NOTES; number--)
+		if (in_stream(note_at(number - 1), address_of(stream)))
+			return atomic_load_explicit(&note_at(number - 1)->context, memory_order_relaxed);
+	return current();
+}
+
+/* An error may be another context's: an event of it was waited for. It stays, so that any call there answers it. */
+static void look_elsewhere(CUcontext here, const char *api)
+{
+	uint64_t last = fault_noted();
+	CUcontext seen = here, popped;
+	struct note note;
+	size_t left, total;
+	for (uint64_t number = last; number > 0 && last - number < NOTES; number--) {
+		if (!read_note(number - 1, NULL, &note) || note.context == seen || !note.context ||
+		    has_faulted(note.context) || drv.cuCtxPushCurrent_v2(note.context) != CUDA_SUCCESS)
+			continue;
+		seen = note.context;
+		fault_in(note.context, api, drv.cuMemGetInfo_v2(&left, &total));
+		drv.cuCtxPopCurrent_v2(&popped);
+	}
 }
 
 void fault_seen(const struct call *call, CUresult result)
 {
-	if (fault_noted())
-		fault_in(current(), call->entry->name, result);
+	if (!fault_noted() || !is_fault(result))
+		return;
+	CUcontext context = context_of(call->stream);
+	if (!fault_in(context, call->entry->name, result) && !has_faulted(context))
+		look_elsewhere(context, call->entry->name);
 }
 
 static void nap(void)
@@ -284,31 +376,97 @@ void fault_wait(const struct call *call, uint64_t ms)
 	if (result == CUDA_SUCCESS)
 		fault_ended(NULL, address_of(call->stream), upto);
 	else
-		fault_in(current(), call->entry->name, result);
+		fault_in(context_of(call->stream), call->entry->name, result);
 }
 
-void fault_look_at_exit(uint64_t ms)
+static bool is_adrift(uint64_t number)
+{
+	return atomic_load_explicit(&note_at(number)->adrift, memory_order_relaxed) == turn_of(number);
+}
+
+/* A launch in a stream that is gone can only be waited for: an error that is there shows in any stream. */
+static CUresult drain_adrift(uint64_t deadline)
+{
+	uint64_t until = now_ms() + ADRIFT_MS < deadline ? now_ms() + ADRIFT_MS : deadline;
+	CUresult result;
+	while ((result = drain(CU_STREAM_LEGACY, until)) == CUDA_SUCCESS && now_ms() < until)
+		nap();
+	return result;
+}
+
+static CUresult drain_note(const struct note *note, uint64_t number, uint64_t deadline)
+{
+	if (is_adrift(number))
+		return drain_adrift(deadline);
+	/* Another thread's own stream cannot be asked for. */
+	return drain(note->stream == address_of(CU_STREAM_PER_THREAD) ? CU_STREAM_LEGACY
+	                                                              : (CUstream)(uintptr_t)note->stream,
+	             deadline);
+}
+
+/* How what is in flight ends, in one context or (NULL) in all. */
+static void look(CUcontext only, const char *api, uint64_t ms)
 {
 	uint64_t deadline = now_ms() + ms, last = fault_noted();
 	struct note note;
 	CUcontext popped;
 	for (uint64_t number = last; number > 0 && last - number < NOTES; number--) {
-		if (!read_note(number - 1, &note) || note.ended || !note.context ||
+		if (!read_note(number - 1, only, &note) || !note.context ||
 		    drv.cuCtxPushCurrent_v2(note.context) != CUDA_SUCCESS)
 			continue;
-		/* Another thread's own stream cannot be asked for; an error that is there shows in any. */
-		CUstream stream = note.stream == address_of(CU_STREAM_PER_THREAD) ? CU_STREAM_LEGACY
-		                                                                  : (CUstream)(uintptr_t)note.stream;
-		CUresult result = drain(stream, deadline);
+		CUresult result = drain_note(&note, number - 1, deadline);
 		if (result == CUDA_SUCCESS)
 			fault_ended(note.context, note.stream, last);
 		else
-			fault_in(note.context, "cuconst_at_exit", result);
+			fault_in(note.context, api, result);
 		drv.cuCtxPopCurrent_v2(&popped);
+	}
+}
+
+void fault_look_at_exit(uint64_t ms)
+{
+	look(NULL, "cuconst_at_exit", ms);
+}
+
+void fault_context_ends(CUcontext context, const char *api, uint64_t ms)
+{
+	if (context && fault_noted())
+		look(context, api, ms);
+}
+
+void fault_context_ended(CUcontext context)
+{
+	if (!context || !fault_noted())
+		return;
+	fault_ended(context, 0, fault_noted());
+	for (size_t i = 0; i < CONTEXTS; i++) {
+		CUcontext expected = context;
+		atomic_compare_exchange_strong(&faulted[i], &expected, NULL);
+	}
+}
+
+void fault_stream_ends(CUstream stream, const char *api)
+{
+	uint64_t last = fault_noted();
+	CUresult result = CUDA_ERROR_NOT_FOUND; /* not asked for yet */
+	struct note note;
+	for (uint64_t number = last; stream && number > 0 && last - number < NOTES; number--) {
+		if (has_ended(note_at(number - 1), number - 1) || !in_stream(note_at(number - 1), address_of(stream)) ||
+		    !read_note(number - 1, NULL, &note) || note.stream != address_of(stream))
+			continue;
+		if (result == CUDA_ERROR_NOT_FOUND)
+			result = drain(stream, 0);
+		if (result == CUDA_SUCCESS) {
+			fault_ended(note.context, note.stream, last);
+			continue;
+		}
+		fault_in(note.context, api, result);
+		atomic_store_explicit(&note_at(number - 1)->adrift, turn_of(number - 1), memory_order_relaxed);
 	}
 }
 
 void fault_postfork_child(void)
 {
 	atomic_store(&noted, 0);
+	atomic_store(&settled, 0);
 }

@@ -133,7 +133,7 @@ def test_a_kernel_whose_code_cannot_be_read_for_want_of_memory(tmp_path):
     def play(nth, *arguments):
         folder = tmp_path / str(nth)
         folder.mkdir()
-        preload, options = preloads(folder)
+        preload, options = preloads(folder, "native")
         done = scene("memory", "judged", *arguments, options=f"mode=deny:{options}", preload=preload, NO_MEMORY=nth)
         assert done.status == 0, (nth, done)
         return done.out.split(), blamed(folder)

@@ -1,4 +1,7 @@
 /* For nvdisasm_oracle.c alone: rows of the decoder's table that nvdisasm knows by another name. */
+#ifndef CUCONST_TESTS_NVDISASM_NAMES_H
+#define CUCONST_TESTS_NVDISASM_NAMES_H
+
 static const struct {
 	const char *row, *name;
 } other_names[] = {
@@ -6,3 +9,5 @@ static const struct {
 	{"ERRBAR", "CGAERRBAR"}, {"1c6", "FENCE"},         {"11c", "B2R"},
 	{"CSMTEST", "ACQBULK"},  {"PMTRIG", "PREEXIT"},    {"UF*", "UI2FP"},
 };
+
+#endif

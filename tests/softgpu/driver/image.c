@@ -53,8 +53,7 @@ CUresult sg_image_text(const void *image, struct sg_text *ret_text)
 	if (memcmp(image, "\177ELF", 4) == 0) {
 		/* Without a section it is no cubin at all. */
 		Elf64_Ehdr header;
-		memcpy(&header, image, sizeof(header.e_ident));
-		if (header.e_ident[EI_CLASS] == ELFCLASS64) {
+		if (((const unsigned char *)image)[EI_CLASS] == ELFCLASS64) {
 			memcpy(&header, image, sizeof(header));
 			if (header.e_machine != EM_CUDA)
 				return CUDA_ERROR_INVALID_IMAGE;

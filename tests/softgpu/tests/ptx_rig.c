@@ -53,7 +53,9 @@ static void rig_wrote(void *data, uint64_t address, size_t bytes)
 
 void rig_create(struct rig *rig)
 {
-	*rig = (struct rig){.memory = {rig_check, rig_take, rig_free, rig_wrote, rig}, .host_threads = 2};
+	*rig = (struct rig){
+		.memory = {.check = rig_check, .alloc = rig_take, .free = rig_free, .wrote = rig_wrote, .data = rig},
+		.host_threads = 2};
 	rig->bytes = aligned_alloc(4096, RIG_BYTES + 4096);
 	if (!rig->bytes)
 		abort();

@@ -50,6 +50,37 @@ Test(report_text, copy)
 		"  by   library ?; action: logged (mode log)\n");
 }
 
+Test(report_text, fault)
+{
+	struct report_event event = sample_launch();
+	struct report_kernel candidates[2] = {*event.kernel, *event.kernel};
+
+	event.evidence = EVIDENCE_WRITTEN;
+	event.written_start = event.written_end = event.written_bytes = 0;
+	event.fault = "cuStreamSynchronize";
+	event.result = 700;
+	event.action = ACTION_DENIED;
+	cr_assert_str_eq(
+		first_line(&event),
+		"cuconst: denied: kernel fill5 (cuLaunchKernel, argument 0) would write read-only \"x\", which the GPU "
+		"refused: CUDA error 700 from cuStreamSynchronize");
+	event.action = ACTION_STOPPED;
+	event.fault = "cuconst_at_exit";
+	cr_assert_str_eq(
+		first_line(&event),
+		"cuconst: stopped: kernel fill5 (cuLaunchKernel, argument 0) would write read-only \"x\", which the GPU "
+		"refused: CUDA error 700, found at exit");
+	event.kernel = NULL;
+	event.range = NULL;
+	event.api = NULL;
+	event.candidates = candidates;
+	event.candidate_count = 2;
+	cr_assert_str_eq(
+		first_line(&event),
+		"cuconst: stopped: one of 2 kernel arguments would write read-only memory, which the GPU refused: CUDA error "
+		"700, found at exit");
+}
+
 Test(report_text, mode_is_named)
 {
 	struct report_event event = sample_copy();
