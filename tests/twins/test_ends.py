@@ -76,6 +76,12 @@ def test_several_reservations_at_once(scene, mode, tmp_path):
     assert done.returncode == 0, done
 
 
+def test_access_that_cannot_follow(tmp_path):
+    done = play("access_that_cannot_follow", tmp_path)
+    assert done.returncode == 0, done
+    assert done.stderr.count("has no read-only twin") == 1, done
+
+
 @pytest.mark.parametrize("mode", ["log", "strict"])
 def test_parameters_beyond_their_end(mode, tmp_path):
     done = play("extra_too_large", tmp_path, mode)
