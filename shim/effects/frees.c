@@ -8,6 +8,7 @@
 #include "shim/kernels/images.h"
 #include "shim/twins/serve.h"
 #include "shim/twins/twin.h"
+#include "shim/verdict/allocation.h"
 #include "shim/verdict/fault.h"
 #include "shim/verdict/lifecycle.h"
 #include "shim/verdict/options.h"
@@ -50,7 +51,7 @@ void effect_free(struct call *call, uint64_t address)
 	size_t bytes;
 	if (!address || !hook_armed || !drv.cuMemGetAddressRange_v2 || capture_is_running(call->stream))
 		return;
-	if (serve_range(&base, &bytes, address) == CUDA_SUCCESS && base == address)
+	if (allocation_range(&base, &bytes, address) == CUDA_SUCCESS && base == address)
 		ending(call, base, base + bytes);
 }
 
@@ -156,4 +157,42 @@ void effect_primary_reset(struct call *call, CUdevice device)
 	protect_context_ending(context, true);
 	call->state[0].pointer = context;
 	call->after = context_after;
+}
+
+/* The device of a context that need not be current. False: not told. */
+static bool device_of(CUcontext context, CUdevice *ret_device)
+{
+	if (!drv.cuCtxPushCurrent_v2 || !drv.cuCtxPopCurrent_v2 || !drv.cuCtxGetDevice ||
+	    drv.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS)
+		return false;
+	bool told = drv.cuCtxGetDevice(ret_device) == CUDA_SUCCESS;
+	drv.cuCtxPopCurrent_v2(&(CUcontext){NULL});
+	return told;
+}
+
+static void green_after(struct call *call, CUresult result)
+{
+	if (result != CUDA_SUCCESS)
+		return;
+	/* Whether what was loaded there lives on in the primary context is not known: unseen code is never clean. */
+	images_context_ended(call->state[2].pointer);
+	if (call->state[0].pointer)
+		primary_after(call, result);
+}
+
+/* A green context holds its device's primary context, which ends with the last that holds it. */
+void effect_green_end(struct call *call, CUgreenCtx green)
+{
+	CUcontext context = NULL;
+	CUdevice device;
+	function_forget();
+	if (!anything_kept() || !drv.cuCtxFromGreenCtx || drv.cuCtxFromGreenCtx(&context, green) != CUDA_SUCCESS)
+		return;
+	call->state[0].pointer = NULL;
+	call->state[2].pointer = context;
+	if (device_of(context, &device)) {
+		call->state[0].pointer = primary_context(device);
+		call->state[1].number = (uint64_t)device;
+	}
+	call->after = green_after;
 }

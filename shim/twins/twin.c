@@ -82,14 +82,18 @@ static void end_twin(struct space *space)
 	mirror_end(space);
 }
 
-/* Is this memory of virtual memory management: does it have a handle? */
-static bool has_handle(uint64_t address)
+bool twin_is_mapping(uint64_t address)
 {
-	CUmemGenericAllocationHandle handle;
-	if (drv.cuMemRetainAllocationHandle(&handle, (void *)address) != CUDA_SUCCESS)
-		return false;
-	drv.cuMemRelease(handle);
-	return true;
+	unsigned type = 0, managed = 0;
+	CUcontext context = NULL;
+	CUmemoryPool pool = NULL;
+	return drv.cuPointerGetAttribute &&
+	       drv.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == CUDA_SUCCESS &&
+	       type == CU_MEMORYTYPE_DEVICE &&
+	       drv.cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, address) == CUDA_SUCCESS && !context &&
+	       drv.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) == CUDA_SUCCESS &&
+	       !managed &&
+	       drv.cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address) == CUDA_SUCCESS && !pool;
 }
 
 static enum twin_answer why_no_handle(uint64_t address)
@@ -115,7 +119,7 @@ static bool unseen_mapping(uint64_t address, uint64_t *ret_start, uint64_t *ret_
 	size_t bytes;
 	/* Not ours, and not what a twin of it would be a twin of. */
 	if (space_is_known(address) || twin_is(address, 1, NULL) ||
-	    drv.cuMemGetAddressRange_v2(&start, &bytes, address) != CUDA_SUCCESS || !has_handle(address))
+	    drv.cuMemGetAddressRange_v2(&start, &bytes, address) != CUDA_SUCCESS || !twin_is_mapping(address))
 		return false;
 	*ret_start = start;
 	*ret_bytes = bytes;
@@ -160,7 +164,7 @@ static enum twin_answer make(uint64_t address, uint64_t bytes, uint64_t *ret_twi
 	if (!space)
 		space = space_enter(address); /* another thread found it first */
 	if (!space)
-		return has_handle(address) ? TWIN_NO_ROOM : why_no_handle(address);
+		return twin_is_mapping(address) ? TWIN_NO_ROOM : why_no_handle(address);
 	bool fits = bytes <= space_end(space) - address;
 	bool was_broken = space->broken;
 	enum twin_answer answer = fits ? mirror_complete(space) : TWIN_APART;
