@@ -144,12 +144,13 @@ static void modules(void)
 
 	size_t bytes;
 	copy = make_fatbin(&bytes);
-	CALL(cuModuleLoadFatBinary, &module, copy);
+	struct wrapper wrapper = {0x466243b1, 1, copy, NULL};
+	CALL(cuModuleLoadFatBinary, &module, &wrapper); /* a real driver dies of the bare image */
 	spoil(copy, bytes);
 	check_module(module);
 
 	copy = make_fatbin(&bytes);
-	struct wrapper wrapper = {0x466243b1, 1, copy, NULL};
+	wrapper.data = copy;
 	CALL(cuModuleLoadData, &module, &wrapper);
 	spoil(copy, bytes);
 	check_module(module);
