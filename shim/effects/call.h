@@ -129,6 +129,7 @@ void effect_unmap(struct call *call, uint64_t address, uint64_t bytes);
 void effect_context_end(struct call *call, CUcontext context);
 void effect_primary_end(struct call *call, CUdevice device);
 void effect_primary_reset(struct call *call, CUdevice device);
+void effect_green_end(struct call *call, CUgreenCtx green);
 
 /* modules.c */
 void effect_module_load(struct call *call, CUmodule *module, const void *image);

@@ -6,6 +6,7 @@
 
 #include "shim/effects/call.h"
 #include "shim/hook_state.h"
+#include "shim/verdict/fault.h"
 #include "shim/verdict/verify.h"
 
 struct capture {
@@ -130,6 +131,7 @@ static void destroy_after(struct call *call, CUresult result)
 void effect_stream_destroy(struct call *call, CUstream stream)
 {
 	struct capture *capture = stream && capture_anywhere() ? take_out(stream, NULL) : NULL;
+	fault_stream_ends(stream, call->entry->name);
 	if (!capture)
 		return;
 	call->state[0].pointer = capture;

@@ -8,7 +8,10 @@
 #include "shim/kernels/images.h"
 #include "shim/twins/serve.h"
 #include "shim/twins/twin.h"
+#include "shim/verdict/allocation.h"
+#include "shim/verdict/fault.h"
 #include "shim/verdict/lifecycle.h"
+#include "shim/verdict/options.h"
 #include "shim/verdict/protect.h"
 #include "shim/verdict/verify.h"
 
@@ -48,7 +51,7 @@ void effect_free(struct call *call, uint64_t address)
 	size_t bytes;
 	if (!address || !hook_armed || !drv.cuMemGetAddressRange_v2 || capture_is_running(call->stream))
 		return;
-	if (serve_range(&base, &bytes, address) == CUDA_SUCCESS && base == address)
+	if (allocation_range(&base, &bytes, address) == CUDA_SUCCESS && base == address)
 		ending(call, base, base + bytes);
 }
 
@@ -62,7 +65,7 @@ void effect_unmap(struct call *call, uint64_t address, uint64_t bytes)
 {
 	if (address + bytes <= address)
 		return;
-	if (twin_is(address, 1, NULL)) {
+	if (twin_touched(address, bytes)) {
 		call->refused = CUDA_ERROR_NOT_PERMITTED;
 		return;
 	}
@@ -80,6 +83,7 @@ static void context_gone(struct call *call, CUcontext context)
 	images_context_ended(context);
 	protect_context_ended(call, context);
 	serve_context_ended(context);
+	fault_context_ended(context);
 }
 
 static void context_after(struct call *call, CUresult result)
@@ -94,6 +98,7 @@ static void context_after(struct call *call, CUresult result)
 void effect_context_end(struct call *call, CUcontext context)
 {
 	function_forget();
+	fault_context_ends(context, call->entry->name, options_get()->exit_wait_ms);
 	protect_context_ending(context, true);
 	call->state[0].pointer = context;
 	call->after = context_after;
@@ -126,7 +131,7 @@ static void primary_after(struct call *call, CUresult result)
 /* Is there anything that ends with a context? */
 static bool anything_kept(void)
 {
-	return protect_used() || capture_anywhere() || images_any() || serve_used();
+	return protect_used() || capture_anywhere() || images_any() || serve_used() || fault_noted();
 }
 
 void effect_primary_end(struct call *call, CUdevice device)
@@ -135,6 +140,7 @@ void effect_primary_end(struct call *call, CUdevice device)
 	CUcontext context = anything_kept() ? primary_context(device) : NULL;
 	if (!context)
 		return;
+	fault_context_ends(context, call->entry->name, 0); /* perhaps others hold it: no wait that nobody asked for */
 	call->state[0].pointer = context;
 	call->state[1].number = (uint64_t)device;
 	call->after = primary_after;
@@ -147,7 +153,46 @@ void effect_primary_reset(struct call *call, CUdevice device)
 	CUcontext context = anything_kept() ? primary_context(device) : NULL;
 	if (!context)
 		return;
+	fault_context_ends(context, call->entry->name, options_get()->exit_wait_ms);
 	protect_context_ending(context, true);
 	call->state[0].pointer = context;
 	call->after = context_after;
+}
+
+/* The device of a context that need not be current. False: not told. */
+static bool device_of(CUcontext context, CUdevice *ret_device)
+{
+	if (!drv.cuCtxPushCurrent_v2 || !drv.cuCtxPopCurrent_v2 || !drv.cuCtxGetDevice ||
+	    drv.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS)
+		return false;
+	bool told = drv.cuCtxGetDevice(ret_device) == CUDA_SUCCESS;
+	drv.cuCtxPopCurrent_v2(&(CUcontext){NULL});
+	return told;
+}
+
+static void green_after(struct call *call, CUresult result)
+{
+	if (result != CUDA_SUCCESS)
+		return;
+	/* Whether what was loaded there lives on in the primary context is not known: unseen code is never clean. */
+	images_context_ended(call->state[2].pointer);
+	if (call->state[0].pointer)
+		primary_after(call, result);
+}
+
+/* A green context holds its device's primary context, which ends with the last that holds it. */
+void effect_green_end(struct call *call, CUgreenCtx green)
+{
+	CUcontext context = NULL;
+	CUdevice device;
+	function_forget();
+	if (!anything_kept() || !drv.cuCtxFromGreenCtx || drv.cuCtxFromGreenCtx(&context, green) != CUDA_SUCCESS)
+		return;
+	call->state[0].pointer = NULL;
+	call->state[2].pointer = context;
+	if (device_of(context, &device)) {
+		call->state[0].pointer = primary_context(device);
+		call->state[1].number = (uint64_t)device;
+	}
+	call->after = green_after;
 }

@@ -53,7 +53,9 @@ bool graph_node_kernel(struct graph_node *node, CUfunction function, void **para
 	if (!params) {
 		if (!launch_extra_block(extra, &block, &size))
 			return true;
-		node->block = malloc(size);
+		size_t most = node->function->readable ? node->function->params_bytes : LAUNCH_BLOCK_MAX;
+		size = size < most ? size : most;
+		node->block = malloc(size + 1);
 		if (!node->block)
 			return false;
 		memcpy(node->block, block, size);

@@ -141,36 +141,44 @@ void effect_exec_update(struct call *call, CUgraphExec exec, CUgraph graph)
 	scan_graph(call, graph);
 }
 
-/* An edit of one node: its new effect was read before the call and takes the old one's place when the driver agreed. */
+/*
+ * An edit of one node: its new effect was read before the call and takes the old one's place when the driver agreed. Where it could not be read, or the node is none of
+ * those that are known, the launches from here on are not judged as a whole, and are counted.
+ */
 static void edit_after(struct call *call, CUresult result)
 {
 	struct graph_node *fresh = call->state[2].pointer;
+	bool placed = false;
 	pthread_mutex_lock(&lock);
 	struct graph_exec *found = result == CUDA_SUCCESS ? find(call->state[0].pointer) : NULL;
-	for (size_t i = 0; found && i < found->list.count; i++) {
+	for (size_t i = 0; found && fresh && i < found->list.count; i++) {
 		struct graph_node *node = &found->list.nodes[i];
 		if (node->handle == fresh->handle) {
 			struct graph_node old = *node;
 			*node = *fresh;
 			node->enabled = old.enabled;
+			placed = !node->unread;
 			*fresh = old;
 			break;
 		}
 	}
+	if (found && !placed)
+		found->list.incomplete = true;
 	pthread_mutex_unlock(&lock);
-	graph_node_clear(fresh);
+	if (fresh)
+		graph_node_clear(fresh);
 	free(fresh);
 }
 
+/* NULL: no memory. */
 static struct graph_node *edit(struct call *call, CUgraphExec exec, CUgraphNode node)
 {
 	struct graph_node *fresh = calloc(1, sizeof *fresh);
-	if (fresh) {
+	if (fresh)
 		fresh->handle = node;
-		call->state[0].pointer = exec;
-		call->state[2].pointer = fresh;
-		call->after = edit_after;
-	}
+	call->state[0].pointer = exec;
+	call->state[2].pointer = fresh;
+	call->after = edit_after;
 	return fresh;
 }
 
@@ -178,8 +186,8 @@ static void edit_kernel(struct call *call, CUgraphExec exec, CUgraphNode node, C
                         void **extra)
 {
 	struct graph_node *fresh = edit(call, exec, node);
-	if (fresh && !graph_node_kernel(fresh, function, params, extra))
-		hook_count(COUNT_UNJUDGED);
+	if (fresh)
+		fresh->unread = !graph_node_kernel(fresh, function, params, extra);
 	launch_scan_deferred(call, function, params, extra);
 }
 
@@ -199,22 +207,22 @@ void effect_exec_kernel(struct call *call, CUgraphExec exec, CUgraphNode node, c
 void effect_exec_memcpy(struct call *call, CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *params)
 {
 	struct graph_node *fresh = params ? edit(call, exec, node) : NULL;
-	if (fresh && !graph_node_memcpy(fresh, params))
-		hook_count(COUNT_UNJUDGED);
+	if (fresh)
+		fresh->unread = !graph_node_memcpy(fresh, params);
 }
 
 void effect_exec_memset(struct call *call, CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params)
 {
 	struct graph_node *fresh = params ? edit(call, exec, node) : NULL;
-	if (fresh && !graph_node_memset(fresh, params))
-		hook_count(COUNT_UNJUDGED);
+	if (fresh)
+		fresh->unread = !graph_node_memset(fresh, params);
 }
 
 void effect_exec_memops(struct call *call, CUgraphExec exec, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
 {
 	struct graph_node *fresh = params && params->paramArray ? edit(call, exec, node) : NULL;
-	if (fresh && !graph_node_memops(fresh, params->paramArray, params->count))
-		hook_count(COUNT_UNJUDGED);
+	if (fresh)
+		fresh->unread = !graph_node_memops(fresh, params->paramArray, params->count);
 }
 
 void effect_exec_node(struct call *call, CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *params)
@@ -240,8 +248,8 @@ void effect_exec_node(struct call *call, CUgraphExec exec, CUgraphNode node, CUg
 	}
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
 		struct graph_node *fresh = params->memOp.paramArray ? edit(call, exec, node) : NULL;
-		if (fresh && !graph_node_memops(fresh, params->memOp.paramArray, params->memOp.count))
-			hook_count(COUNT_UNJUDGED);
+		if (fresh)
+			fresh->unread = !graph_node_memops(fresh, params->memOp.paramArray, params->memOp.count);
 		break;
 	}
 	case CU_GRAPH_NODE_TYPE_GRAPH:
@@ -263,10 +271,13 @@ static void child_after(struct call *call, CUresult result)
 	if (result != CUDA_SUCCESS)
 		return;
 	graph_nodes_read(&fresh, call->state[2].pointer);
-	if (drv.cuGraphChildGraphNodeGetGraph(call->state[1].pointer, &embedded) == CUDA_SUCCESS)
+	handles.incomplete = drv.cuGraphChildGraphNodeGetGraph(call->state[1].pointer, &embedded) != CUDA_SUCCESS;
+	if (!handles.incomplete)
 		graph_nodes_read(&handles, embedded);
 	pthread_mutex_lock(&lock);
 	struct graph_exec *found = find(call->state[0].pointer);
+	if (found && (fresh.incomplete || handles.incomplete || fresh.count != handles.count))
+		found->list.incomplete = true;
 	for (size_t i = 0; found && i < fresh.count && i < handles.count; i++)
 		for (size_t k = 0; k < found->list.count; k++) {
 			struct graph_node *node = &found->list.nodes[k];

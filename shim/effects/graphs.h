@@ -15,6 +15,7 @@ struct graph_node {
 	const struct function_info *function; /* kernel; else NULL */
 	const struct kernel_paths *paths;     /* kernel, once `asked` */
 	bool asked;
+	bool unread; /* by an edit: what it writes now is not known */
 	void *block; /* kernel: its parameters, laid out as the function says; NULL: none or unreadable */
 	size_t block_bytes;
 	struct extent *extents; /* the others */

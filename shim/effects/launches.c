@@ -125,7 +125,7 @@ static void scan_block(struct scan *scan, const void *block, size_t size)
 	const struct function_info *info = scan->info;
 	const char *bytes = block;
 	if (!info->readable) {
-		scan_param(scan, -1, bytes, size);
+		scan_param(scan, -1, bytes, size < LAUNCH_BLOCK_MAX ? size : LAUNCH_BLOCK_MAX);
 		return;
 	}
 	/* One by one, as a launch has them: a packed struct lies at no multiple of 8. */

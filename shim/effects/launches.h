@@ -36,6 +36,7 @@ bool launch_concerns(const void *block, size_t size);
 const struct kernel_paths *launch_paths(const struct function_info *info);
 
 /* The block of an `extra` list; false: there is none. */
+#define LAUNCH_BLOCK_MAX 32768 /* no parameter block is larger */
 bool launch_extra_block(void **extra, const void **ret_block, size_t *ret_size);
 
 #endif

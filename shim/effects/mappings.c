@@ -27,7 +27,7 @@ void effect_map(struct call *call, uint64_t start, uint64_t bytes)
 	call->state[0].number = start;
 	call->state[1].number = bytes;
 	call->after = mapped_after;
-	if (twin_is(start, 1, NULL))
+	if (twin_touched(start, bytes))
 		call->refused = CUDA_ERROR_NOT_PERMITTED;
 }
 
@@ -43,7 +43,7 @@ void effect_access(struct call *call, uint64_t start, uint64_t bytes)
 	call->state[0].number = start;
 	call->state[1].number = bytes;
 	call->after = access_after;
-	if (twin_is(start, 1, NULL))
+	if (twin_touched(start, bytes))
 		call->refused = CUDA_ERROR_NOT_PERMITTED;
 }
 
@@ -54,7 +54,7 @@ static void unreserved_after(struct call *call, CUresult result)
 
 void effect_unreserve(struct call *call, uint64_t start, uint64_t bytes)
 {
-	if (twin_is(start, 1, NULL)) {
+	if (twin_touched(start, bytes)) {
 		call->refused = CUDA_ERROR_NOT_PERMITTED;
 		return;
 	}

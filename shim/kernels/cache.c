@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -259,16 +261,34 @@ static bool read_entry(const unsigned char *buffer, size_t bytes, const struct c
 	return false;
 }
 
+/* Files are points of cancellation, which a launch is not: a thread that ended here would leave descriptors, and its launch, behind. */
+struct guard {
+	int cancel, saved_errno;
+};
+
+static struct guard guard_enter(void)
+{
+	struct guard guard = {.saved_errno = errno};
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &guard.cancel);
+	return guard;
+}
+
+static void guard_leave(const struct guard *guard)
+{
+	pthread_setcancelstate(guard->cancel, NULL);
+	errno = guard->saved_errno;
+}
+
 bool cache_get(const struct cache_hash *image, const char *kernel, struct kernel_paths *ret_paths)
 {
 	unsigned char buffer[CACHE_FILE_BYTES];
 	struct kernel_paths paths;
 	if (!cache_in_use())
 		return false;
-	int saved = errno;
+	struct guard guard = guard_enter();
 	size_t bytes = read_file(place_of(image, kernel), buffer);
 	bool found = bytes && read_entry(buffer, bytes, image, kernel, &paths);
-	errno = saved;
+	guard_leave(&guard);
 	if (found)
 		*ret_paths = paths;
 	return found;
@@ -343,6 +363,13 @@ static void clear_left_behind(int directory, const char *name)
 		unlinkat(directory, name, 0);
 }
 
+/* A write beyond the program's limit for files would end it by SIGXFSZ. */
+static bool may_write(size_t bytes)
+{
+	struct rlimit limit;
+	return !getrlimit(RLIMIT_FSIZE, &limit) && (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes);
+}
+
 /* Under another name first, one for each place: of two writers one gives up, and readers see all of a file or nothing. */
 static void write_file(unsigned place, const unsigned char *buffer, size_t bytes)
 {
@@ -373,9 +400,9 @@ void cache_put(const struct cache_hash *image, const char *kernel, const struct 
 	unsigned char buffer[CACHE_FILE_BYTES];
 	if (!cache_in_use())
 		return;
-	int saved = errno;
+	struct guard guard = guard_enter();
 	size_t bytes = write_entry(buffer, image, kernel, paths);
-	if (bytes)
+	if (bytes && may_write(bytes))
 		write_file(place_of(image, kernel), buffer, bytes);
-	errno = saved;
+	guard_leave(&guard);
 }

@@ -140,7 +140,9 @@ static void put_in(struct record *record)
 
 static void loaded(const void *handle, bool library, const void *image, const char *path)
 {
-	int saved = errno;
+	int saved = errno, cancel;
+	/* Reading a file is a point of cancellation: the program would have a module that nobody knows. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	struct record *record = calloc(1, sizeof *record);
 	if (record) {
 		*record = (struct record){.handle = handle, .library = library};
@@ -153,6 +155,7 @@ static void loaded(const void *handle, bool library, const void *image, const ch
 	} else {
 		free(record);
 	}
+	pthread_setcancelstate(cancel, NULL);
 	errno = saved;
 }
 
@@ -180,9 +183,11 @@ void images_library_file_loaded(CUlibrary library, const char *path)
 static void wait_for_searches(void)
 {
 	const struct timespec pause = {0, 20000};
-	int saved = errno;
+	int saved = errno, cancel;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	for (int i = 0; i < SEARCH_WAITS && atomic_load(&searches); i++)
 		nanosleep(&pause, NULL);
+	pthread_setcancelstate(cancel, NULL);
 	errno = saved;
 }
 

@@ -16,7 +16,7 @@ struct slot_paths {
 	uint8_t use; /* enum slot_use */
 	bool loaded; /* read through, also where use says more */
 	bool only_base; /* some store has this slot as its one and only base: refusing or swapping the slot meets that store exactly */
-	bool compared; /* compared with, or subtracted from, another slot's address: must not be swapped for a twin */
+	bool compared; /* compared with another address, subtracted from one, or handed out: must not be swapped for a twin */
 };
 
 /* Why a kernel stores through addresses that did not come from its parameters, or could not be read. Static text: paths_reason_text(). */

@@ -191,8 +191,9 @@ struct ptxa_program {
 
 	struct ptxa_sets sets;
 	uint64_t work;
-	bool changed; /* something that is not part of a block's state */
-	bool final;   /* the last pass: results are noted */
+	bool changed;        /* something that is not part of a block's state */
+	bool final;          /* the last pass: results are noted */
+	uint32_t handed_out; /* a set: what is stored where others can read it */
 	struct kernel_paths *paths;
 	const struct paths_watch *watch; /* or NULL */
 };

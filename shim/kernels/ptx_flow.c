@@ -202,5 +202,8 @@ bool ptxa_flow(struct ptxa_program *program)
 			return false;
 	} while (program->changed);
 	program->final = true;
-	return pass(program);
+	if (!pass(program))
+		return false;
+	ptxa_judge_handed_out(program);
+	return true;
 }

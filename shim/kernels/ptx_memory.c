@@ -229,14 +229,15 @@ void ptxa_step_load(struct ptxa_step *step)
 static void store_operand(struct ptxa_step *step, struct ptxa_value address, enum ptxa_space space,
                           const struct ptxa_operand *from)
 {
-	uint32_t bytes = item_bytes(step);
+	uint32_t bytes = item_bytes(step), count = from->kind == PTX_OPERAND_VECTOR ? from->count : 1;
 
-	if (from->kind != PTX_OPERAND_VECTOR) {
-		store(step, address, space, 0, bytes, ptxa_read(step, from));
-		return;
+	for (uint32_t i = 0; i < count; i++) {
+		struct ptxa_value value = ptxa_read(
+			step, from->kind == PTX_OPERAND_VECTOR ? &step->function->operands[from->id + i] : from);
+		store(step, address, space, i * bytes, bytes, value);
+		if (is_outside(space))
+			ptxa_note_handed_out(step, address, space, value);
 	}
-	for (uint32_t i = 0; i < from->count; i++)
-		store(step, address, space, i * bytes, bytes, ptxa_read(step, &step->function->operands[from->id + i]));
 }
 
 void ptxa_step_store(struct ptxa_step *step)
@@ -286,6 +287,8 @@ void ptxa_step_bulk(struct ptxa_step *step)
 		ptxa_note_descriptor(step, ptxa_source(step, 0), instruction->rule->kind);
 	} else {
 		ptxa_note_store(step, ptxa_source(step, 0), PTX_GLOBAL, instruction->rule->kind);
+		ptxa_note_handed_out(step, ptxa_source(step, 0), PTX_GLOBAL,
+		                     ptxa_plain(program->shared[0], program->shared[1]));
 	}
 }
 

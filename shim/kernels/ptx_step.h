@@ -58,6 +58,13 @@ bool ptxa_has_variable(struct ptxa_step *step, struct ptxa_value address);
 void ptxa_note_store(struct ptxa_step *step, struct ptxa_value address, enum ptxa_space space, const char *kind);
 void ptxa_note_load(struct ptxa_step *step, struct ptxa_value address);
 void ptxa_note_descriptor(struct ptxa_step *step, struct ptxa_value address, const char *kind);
+/*
+ * What is stored outside of local and shared memory: others can read it, so that another address in its place would be seen. Judged at the end, of the slots that
+ * turned out to be addresses.
+ */
+void ptxa_note_handed_out(struct ptxa_step *step, struct ptxa_value address, enum ptxa_space space,
+                          struct ptxa_value value);
+void ptxa_judge_handed_out(struct ptxa_program *program);
 void ptxa_note_compared(struct ptxa_step *step, struct ptxa_value left, struct ptxa_value right);
 /* Turned round, so that sums with it are differences. */
 void ptxa_note_turned(struct ptxa_step *step, struct ptxa_value value);

@@ -224,3 +224,33 @@ void ptxa_note_turned(struct ptxa_step *step, struct ptxa_value value)
 	while (step->program->final && (slot = next_slot(step, value, &at)) != PTX_NONE)
 		step->program->paths->slots[slot].compared = true;
 }
+
+/* Local and shared memory alone is nothing that others read. */
+static bool goes_out(const struct ptxa_step *step, struct ptxa_value address, enum ptxa_space space)
+{
+	uint32_t at = 0;
+
+	return space == PTX_GLOBAL || !has_window(step, address) || next_slot(step, address, &at) != PTX_NONE ||
+	       strong(step, address.high, ptxa_element_memory(step->program)) ||
+	       strong(step, address.low, ptxa_element_global(step->program));
+}
+
+void ptxa_note_handed_out(struct ptxa_step *step, struct ptxa_value address, enum ptxa_space space,
+                          struct ptxa_value value)
+{
+	uint32_t *all = &step->program->handed_out;
+
+	if (step->program->final && goes_out(step, address, space))
+		*all = ptxa_join(step, *all, ptxa_join(step, value.low, value.high));
+}
+
+void ptxa_judge_handed_out(struct ptxa_program *program)
+{
+	const struct ptxa_set *set = &program->sets.sets[program->handed_out];
+
+	for (uint32_t i = 0; i < set->count && set->elements[i] < 2 * program->words; i++) {
+		struct slot_paths *slot = &program->paths->slots[set->elements[i] / 4];
+
+		slot->compared |= slot->use != SLOT_NONE;
+	}
+}

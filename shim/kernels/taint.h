@@ -151,6 +151,8 @@ void taint_loaded(struct taint *t, struct taint_pair address);
 void taint_reason(struct taint *t, enum paths_reason reason);
 /* Stores that a register does not address: through an object or a descriptor. */
 void taint_stored_indirectly(struct taint *t, const char *kind);
+/* A word went where others can read it, so another address in its place would be seen. */
+void taint_handed_out(struct taint *t, set_id set);
 /* Two addresses met in one comparison or difference. */
 void taint_compared(struct taint *t, set_id a, set_id b);
 

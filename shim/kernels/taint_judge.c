@@ -220,3 +220,10 @@ void taint_compared(struct taint *t, set_id a, set_id b)
 		for (uint64_t bits = touched(t, a, i) | touched(t, b, i); bits; bits &= bits - 1)
 			t->paths->slots[slot_of(i, (unsigned)__builtin_ctzll(bits))].compared = true;
 }
+
+void taint_handed_out(struct taint *t, set_id set)
+{
+	for (size_t i = 0; t->recording && set && i < t->sets.half; i++)
+		for (uint64_t bits = touched(t, set, i); bits; bits &= bits - 1)
+			t->paths->slots[slot_of(i, (unsigned)__builtin_ctzll(bits))].compared = true;
+}

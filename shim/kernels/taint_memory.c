@@ -239,7 +239,15 @@ static void store(struct taint *t, const struct sass_insn *insn)
 	if (insn->base == 0x185)
 		remember_generic(t, data);
 	remember_words(t, &t->global, data);
+	taint_handed_out(t, whole(t, data));
 	taint_stored(t, address, insn->row->name);
+}
+
+/* An address lies in an even register and the next one: what is read beside it for want of knowing better is not handed out. */
+static void hand_out_aligned(struct taint *t, const struct sass_insn *insn, unsigned reg, bool swap)
+{
+	bool large = swap && reg % 4 == 0 && t->program->machine.sm >= 90;
+	taint_handed_out(t, read_words(t, insn, reg, large ? 4 : 2 - reg % 2));
 }
 
 static void atomic(struct taint *t, const struct sass_insn *insn)
@@ -252,6 +260,9 @@ static void atomic(struct taint *t, const struct sass_insn *insn)
 	if (swap)
 		data = taint_join(t, data, read_words(t, insn, insn->c, 4));
 	remember_anywhere(t, &t->global, data);
+	hand_out_aligned(t, insn, insn->b, swap);
+	if (swap)
+		hand_out_aligned(t, insn, insn->c, swap);
 	if (generic)
 		remember_generic(t, (struct taint_words){{data, data}});
 	taint_stored(t, address, insn->row->name);
@@ -331,6 +342,7 @@ static void bulk(struct taint *t, const struct sass_insn *insn)
 		return;
 	}
 	remember_words(t, &t->global, t->shared);
+	taint_handed_out(t, whole(t, t->shared));
 	taint_stored(t, taint_read_uniform_pair(t, insn, uniform_field(t, insn->b)), insn->row->name);
 }
 

@@ -43,6 +43,11 @@ bool twin_is(uint64_t address, uint64_t bytes, uint64_t *ret_original)
 	return true;
 }
 
+bool twin_touched(uint64_t start, uint64_t bytes)
+{
+	return twin_map_touches(start, bytes, TWIN_ALIAS);
+}
+
 /* Our driver calls must not disturb a capture, nor come back into hooks. */
 static CUstreamCaptureMode go_down(void)
 {
@@ -77,14 +82,18 @@ static void end_twin(struct space *space)
 	mirror_end(space);
 }
 
-/* Is this memory of virtual memory management: does it have a handle? */
-static bool has_handle(uint64_t address)
+bool twin_is_mapping(uint64_t address)
 {
-	CUmemGenericAllocationHandle handle;
-	if (drv.cuMemRetainAllocationHandle(&handle, (void *)address) != CUDA_SUCCESS)
-		return false;
-	drv.cuMemRelease(handle);
-	return true;
+	unsigned type = 0, managed = 0;
+	CUcontext context = NULL;
+	CUmemoryPool pool = NULL;
+	return drv.cuPointerGetAttribute &&
+	       drv.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == CUDA_SUCCESS &&
+	       type == CU_MEMORYTYPE_DEVICE &&
+	       drv.cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, address) == CUDA_SUCCESS && !context &&
+	       drv.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) == CUDA_SUCCESS &&
+	       !managed &&
+	       drv.cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address) == CUDA_SUCCESS && !pool;
 }
 
 static enum twin_answer why_no_handle(uint64_t address)
@@ -110,7 +119,7 @@ static bool unseen_mapping(uint64_t address, uint64_t *ret_start, uint64_t *ret_
 	size_t bytes;
 	/* Not ours, and not what a twin of it would be a twin of. */
 	if (space_is_known(address) || twin_is(address, 1, NULL) ||
-	    drv.cuMemGetAddressRange_v2(&start, &bytes, address) != CUDA_SUCCESS || !has_handle(address))
+	    drv.cuMemGetAddressRange_v2(&start, &bytes, address) != CUDA_SUCCESS || !twin_is_mapping(address))
 		return false;
 	*ret_start = start;
 	*ret_bytes = bytes;
@@ -155,7 +164,7 @@ static enum twin_answer make(uint64_t address, uint64_t bytes, uint64_t *ret_twi
 	if (!space)
 		space = space_enter(address); /* another thread found it first */
 	if (!space)
-		return has_handle(address) ? TWIN_NO_ROOM : why_no_handle(address);
+		return twin_is_mapping(address) ? TWIN_NO_ROOM : why_no_handle(address);
 	bool fits = bytes <= space_end(space) - address;
 	bool was_broken = space->broken;
 	enum twin_answer answer = fits ? mirror_complete(space) : TWIN_APART;
@@ -234,18 +243,27 @@ void twins_mapped(uint64_t start, uint64_t bytes)
 	space_leave(space);
 }
 
+static void follow_access(struct space *space, uint64_t start, uint64_t end)
+{
+	CUstreamCaptureMode mode = go_down();
+	bool was_broken = space->broken;
+	tell(space, was_broken, mirror_follow_access(space, start, end));
+	come_up(mode);
+}
+
+/* One call may be for the mappings of several reservations next to each other. */
 void twins_access_set(uint64_t start, uint64_t bytes)
 {
-	struct space *space = is_tracking() ? space_enter(start) : NULL;
-	if (!space)
+	uint64_t at = start, end = start + bytes;
+	struct space *space;
+	if (!is_tracking())
 		return;
-	if (space->twin) {
-		CUstreamCaptureMode mode = go_down();
-		bool was_broken = space->broken;
-		tell(space, was_broken, mirror_follow_access(space, start, start + bytes));
-		come_up(mode);
+	while (at < end && (space = space_enter_next(at, end))) {
+		at = space_end(space);
+		if (space->twin)
+			follow_access(space, start, end);
+		space_leave(space);
 	}
-	space_leave(space);
 }
 
 /* Memory that is found, not seen, has no reservation whose end would be the twin's. */

@@ -43,8 +43,17 @@ void twins_init(const struct twin_hooks *hooks, bool on);
 /* The twin of [address, address + bytes), if it was made. Two loads when it lies in one mapping; no lock, no driver call. */
 bool twin_of(uint64_t address, uint64_t bytes, uint64_t *ret_twin);
 
+/*
+ * Is this address mapped by virtual memory management? Asked by its attributes (no context, no pool), not for its handle: to take a handle of memory that
+ * another thread unmaps at that moment corrupts the driver's heap (580, seen on an H200).
+ */
+bool twin_is_mapping(uint64_t address);
+
 /* Is [address, address + bytes) inside a twin? *ret_original (may be NULL) is what it mirrors. No lock, no driver call. */
 bool twin_is(uint64_t address, uint64_t bytes, uint64_t *ret_original);
+
+/* Does any of [start, start + bytes) lie in a twin's reservation? No lock, no driver call. */
+bool twin_touched(uint64_t start, uint64_t bytes);
 
 /*
  * As twin_of(), and makes the twin if there is none yet. Makes driver calls, and waits for another thread that works on the same reserved range: never

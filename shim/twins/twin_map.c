@@ -94,3 +94,25 @@ bool twin_map_get(uint64_t address, uint64_t bytes, enum twin_side side, uint64_
 	*ret_other = address + distance;
 	return true;
 }
+
+bool twin_map_touches(uint64_t start, uint64_t bytes, enum twin_side side)
+{
+	const uint64_t limit = UINT64_C(1) << TWIN_ADDRESS_BITS;
+	if (!bytes || start >= limit)
+		return false;
+	uint64_t at = start >> TWIN_GRANULE_BITS;
+	uint64_t last = ((bytes <= limit - start ? start + bytes : limit) - 1) >> TWIN_GRANULE_BITS;
+	while (at <= last) {
+		const _Atomic uint64_t *place = entry_at(at);
+		if (!place) { /* nor in all of the leaf */
+			at = (at | (LEAF - 1)) + 1;
+			continue;
+		}
+		uint64_t entry = atomic_load_explicit(place, memory_order_acquire);
+		uint64_t run = entry >> ENTRY_RUN_SHIFT & ENTRY_RUN_MAX;
+		if (run && (entry & ENTRY_ALIAS) == (side == TWIN_ALIAS ? ENTRY_ALIAS : 0))
+			return true;
+		at += run ? run : 1;
+	}
+	return false;
+}

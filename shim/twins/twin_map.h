@@ -31,4 +31,7 @@ void twin_map_clear(uint64_t start, uint64_t bytes);
 /* True when all of [address, address + bytes) is of that side with one distance; then *ret_other is the address on the other side. */
 bool twin_map_get(uint64_t address, uint64_t bytes, enum twin_side side, uint64_t *ret_other);
 
+/* Does any granule of [start, start + bytes) belong to that side? The range may be any, also one that wraps: then what is up to the end counts. */
+bool twin_map_touches(uint64_t start, uint64_t bytes, enum twin_side side);
+
 #endif

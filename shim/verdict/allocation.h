@@ -23,4 +23,7 @@ struct allocation {
  */
 cuconst_result allocation_of(uint64_t start, uint64_t end, struct allocation *ret, CUresult *ret_result);
 
+/* The allocation that holds an address, whichever context is current: cuMemGetAddressRange() knows only the current one's. The driver's answer. */
+CUresult allocation_range(CUdeviceptr *ret_base, size_t *ret_bytes, uint64_t address);
+
 #endif

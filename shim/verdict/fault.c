@@ -15,6 +15,7 @@
 #define NOTES_OF_LAUNCH 8 /* slots of one launch */
 #define CANDIDATES 64     /* in a record */
 #define CONTEXTS 64       /* that faulted */
+#define ADRIFT_MS 100     /* for a launch whose stream is gone: nothing tells any more when it ends well */
 #define PAUSE_NS 20000
 
 /*
@@ -23,7 +24,8 @@
  */
 struct note {
 	_Atomic uint64_t turn;
-	_Atomic uint64_t ended; /* the turn that is known to have ended well */
+	_Atomic uint64_t ended;  /* the turn that is known to have ended well */
+	_Atomic uint64_t adrift; /* the turn whose stream was destroyed before it ended */
 	_Atomic(CUcontext) context;
 	_Atomic uint64_t stream;
 	_Atomic uint64_t thread; /* CU_STREAM_PER_THREAD is another stream in each */
@@ -173,6 +175,17 @@ static void settle(uint64_t upto)
 		atomic_compare_exchange_strong(&settled, &from, to);
 }
 
+/* A stream that was created belongs to one context, whichever is current; the default ones are each context's own. */
+static bool was_created(uint64_t stream)
+{
+	return stream > address_of(CU_STREAM_PER_THREAD);
+}
+
+static bool in_context(struct note *note, CUcontext context, uint64_t stream)
+{
+	return was_created(stream) || atomic_load_explicit(&note->context, memory_order_relaxed) == context;
+}
+
 void fault_ended(CUcontext context, uint64_t stream, uint64_t upto)
 {
 	uint64_t from = atomic_load_explicit(&settled, memory_order_relaxed);
@@ -183,7 +196,7 @@ void fault_ended(CUcontext context, uint64_t stream, uint64_t upto)
 	for (uint64_t number = upto - from > NOTES ? upto - NOTES : from; number < upto; number++) {
 		struct note *note = note_at(number);
 		if (atomic_load_explicit(&note->turn, memory_order_acquire) == turn_of(number) &&
-		    atomic_load_explicit(&note->context, memory_order_relaxed) == context && in_stream(note, stream) &&
+		    in_context(note, context, stream) && in_stream(note, stream) &&
 		    atomic_load_explicit(&note->turn, memory_order_acquire) == turn_of(number))
 			atomic_store_explicit(&note->ended, turn_of(number), memory_order_relaxed);
 	}
@@ -201,10 +214,18 @@ static size_t in_flight(CUcontext context, struct note *ret, size_t room)
 	return count;
 }
 
+static bool has_faulted(CUcontext context)
+{
+	for (size_t i = 0; i < CONTEXTS; i++)
+		if (atomic_load(&faulted[i]) == context)
+			return true;
+	return false;
+}
+
 /* The first to ask about this context gets true, and every later one false: an error that stays is one violation. */
 static bool first_fault(CUcontext context)
 {
-	for (size_t i = 0; i < CONTEXTS; i++) {
+	for (size_t i = 0; i < CONTEXTS && !has_faulted(context); i++) {
 		CUcontext none = NULL;
 		if (atomic_compare_exchange_strong(&faulted[i], &none, context))
 			return true;
@@ -263,22 +284,60 @@ static void record(const char *api, CUresult result, const struct note *found, s
 		lifecycle_stop();
 }
 
-static void fault_in(CUcontext context, const char *api, CUresult result)
+static bool is_fault(CUresult result)
 {
-	if ((result != CUDA_ERROR_ILLEGAL_ADDRESS && result != CUDA_ERROR_LAUNCH_FAILED) || !context ||
-	    !first_fault(context))
-		return;
+	return result == CUDA_ERROR_ILLEGAL_ADDRESS || result == CUDA_ERROR_LAUNCH_FAILED;
+}
+
+/* Is anything in flight there that could have been it? */
+static bool fault_in(CUcontext context, const char *api, CUresult result)
+{
+	if (!is_fault(result) || !context || has_faulted(context))
+		return false;
 	struct note *found = malloc(CANDIDATES * sizeof *found);
 	size_t count = found ? in_flight(context, found, CANDIDATES) : 0;
-	if (count)
+	if (count && first_fault(context))
 		record(api, result, found, count);
 	free(found);
+	return count;
+}
+
+/* The context whose error a call for this stream answers. */
+static CUcontext context_of(CUstream stream)
+{
+	uint64_t last = fault_noted();
+	if (!was_created(address_of(stream)))
+		return current();
+	for (uint64_t number = last; number > 0 && last - number < NOTES; number--)
+		if (in_stream(note_at(number - 1), address_of(stream)))
+			return atomic_load_explicit(&note_at(number - 1)->context, memory_order_relaxed);
+	return current();
+}
+
+/* An error may be another context's: an event of it was waited for. It stays, so that any call there answers it. */
+static void look_elsewhere(CUcontext here, const char *api)
+{
+	uint64_t last = fault_noted();
+	CUcontext seen = here, popped;
+	struct note note;
+	size_t left, total;
+	for (uint64_t number = last; number > 0 && last - number < NOTES; number--) {
+		if (!read_note(number - 1, NULL, &note) || note.context == seen || !note.context ||
+		    has_faulted(note.context) || drv.cuCtxPushCurrent_v2(note.context) != CUDA_SUCCESS)
+			continue;
+		seen = note.context;
+		fault_in(note.context, api, drv.cuMemGetInfo_v2(&left, &total));
+		drv.cuCtxPopCurrent_v2(&popped);
+	}
 }
 
 void fault_seen(const struct call *call, CUresult result)
 {
-	if (fault_noted())
-		fault_in(current(), call->entry->name, result);
+	if (!fault_noted() || !is_fault(result))
+		return;
+	CUcontext context = context_of(call->stream);
+	if (!fault_in(context, call->entry->name, result) && !has_faulted(context))
+		look_elsewhere(context, call->entry->name);
 }
 
 static void nap(void)
@@ -317,27 +376,92 @@ void fault_wait(const struct call *call, uint64_t ms)
 	if (result == CUDA_SUCCESS)
 		fault_ended(NULL, address_of(call->stream), upto);
 	else
-		fault_in(current(), call->entry->name, result);
+		fault_in(context_of(call->stream), call->entry->name, result);
 }
 
-void fault_look_at_exit(uint64_t ms)
+static bool is_adrift(uint64_t number)
+{
+	return atomic_load_explicit(&note_at(number)->adrift, memory_order_relaxed) == turn_of(number);
+}
+
+/* A launch in a stream that is gone can only be waited for: an error that is there shows in any stream. */
+static CUresult drain_adrift(uint64_t deadline)
+{
+	uint64_t until = now_ms() + ADRIFT_MS < deadline ? now_ms() + ADRIFT_MS : deadline;
+	CUresult result;
+	while ((result = drain(CU_STREAM_LEGACY, until)) == CUDA_SUCCESS && now_ms() < until)
+		nap();
+	return result;
+}
+
+static CUresult drain_note(const struct note *note, uint64_t number, uint64_t deadline)
+{
+	if (is_adrift(number))
+		return drain_adrift(deadline);
+	/* Another thread's own stream cannot be asked for. */
+	return drain(note->stream == address_of(CU_STREAM_PER_THREAD) ? CU_STREAM_LEGACY
+	                                                              : (CUstream)(uintptr_t)note->stream,
+	             deadline);
+}
+
+/* How what is in flight ends, in one context or (NULL) in all. */
+static void look(CUcontext only, const char *api, uint64_t ms)
 {
 	uint64_t deadline = now_ms() + ms, last = fault_noted();
 	struct note note;
 	CUcontext popped;
 	for (uint64_t number = last; number > 0 && last - number < NOTES; number--) {
-		if (!read_note(number - 1, NULL, &note) || !note.context ||
+		if (!read_note(number - 1, only, &note) || !note.context ||
 		    drv.cuCtxPushCurrent_v2(note.context) != CUDA_SUCCESS)
 			continue;
-		/* Another thread's own stream cannot be asked for; an error that is there shows in any. */
-		CUstream stream = note.stream == address_of(CU_STREAM_PER_THREAD) ? CU_STREAM_LEGACY
-		                                                                  : (CUstream)(uintptr_t)note.stream;
-		CUresult result = drain(stream, deadline);
+		CUresult result = drain_note(&note, number - 1, deadline);
 		if (result == CUDA_SUCCESS)
 			fault_ended(note.context, note.stream, last);
 		else
-			fault_in(note.context, "cuconst_at_exit", result);
+			fault_in(note.context, api, result);
 		drv.cuCtxPopCurrent_v2(&popped);
+	}
+}
+
+void fault_look_at_exit(uint64_t ms)
+{
+	look(NULL, "cuconst_at_exit", ms);
+}
+
+void fault_context_ends(CUcontext context, const char *api, uint64_t ms)
+{
+	if (context && fault_noted())
+		look(context, api, ms);
+}
+
+void fault_context_ended(CUcontext context)
+{
+	if (!context || !fault_noted())
+		return;
+	fault_ended(context, 0, fault_noted());
+	for (size_t i = 0; i < CONTEXTS; i++) {
+		CUcontext expected = context;
+		atomic_compare_exchange_strong(&faulted[i], &expected, NULL);
+	}
+}
+
+void fault_stream_ends(CUstream stream, const char *api)
+{
+	uint64_t last = fault_noted();
+	CUresult result = CUDA_ERROR_NOT_FOUND; /* not asked for yet */
+	struct note note;
+	for (uint64_t number = last; stream && number > 0 && last - number < NOTES; number--) {
+		if (has_ended(note_at(number - 1), number - 1) || !in_stream(note_at(number - 1), address_of(stream)) ||
+		    !read_note(number - 1, NULL, &note) || note.stream != address_of(stream))
+			continue;
+		if (result == CUDA_ERROR_NOT_FOUND)
+			result = drain(stream, 0);
+		if (result == CUDA_SUCCESS) {
+			fault_ended(note.context, note.stream, last);
+			continue;
+		}
+		fault_in(note.context, api, result);
+		atomic_store_explicit(&note_at(number - 1)->adrift, turn_of(number - 1), memory_order_relaxed);
 	}
 }
 

@@ -38,6 +38,15 @@ void fault_wait(const struct call *call, uint64_t ms);
 /* The last look, before the driver is gone: waits up to `ms`. */
 void fault_look_at_exit(uint64_t ms);
 
+/* Before a context goes: waits up to `ms` for what is in flight there, since nobody can ask afterwards. `api`: the call that ends it. */
+void fault_context_ends(CUcontext context, const char *api, uint64_t ms);
+
+/* It is gone. The next one may have the same handle. */
+void fault_context_ended(CUcontext context);
+
+/* Before a stream goes: how what was noted there ended, if it has. */
+void fault_stream_ends(CUstream stream, const char *api);
+
 /* fork child: nothing is in flight. */
 void fault_postfork_child(void);
 

@@ -6,7 +6,8 @@
 #include "shim/effects/call.h"
 #include "shim/kernels/function.h"
 
-#define WRITERS 64 /* kernels by parameter that are told apart in one allocation; beyond, the oldest makes room */
+#define WRITERS 64   /* kernels by parameter that are told apart in one allocation; beyond, the oldest makes room */
+#define TALLIES 1024 /* the same, of which only the number of launches is kept: a foreach kernel has 500 pointers */
 #define PROBES 8
 #define OVERLAPPING                                                                                                    \
 	8 /* neighbourhoods that hold one address: one, and for an instant those that it takes the place of */
@@ -15,8 +16,13 @@
 /* One kernel that stores through one slot. The key says both; a writer that takes another's place begins anew. */
 struct writer {
 	_Atomic uint64_t key; /* 0: free */
-	_Atomic uint64_t count, last, value;
+	_Atomic uint64_t last, value;
 	_Atomic(const char *) api;
+};
+
+/* How often it was launched. One that takes another's place goes on with its number: else many that take turns would each be at its first launch, always. */
+struct tally {
+	_Atomic uint64_t key, count;
 };
 
 /* Where a checked launch of it came from. Apart from the writers, which are looked through at each look back. */
@@ -28,6 +34,7 @@ struct place {
 /* Attachment of one entry of `all`. */
 struct neighbourhood {
 	struct writer writers[WRITERS];
+	struct tally tallies[TALLIES];
 	/* Under the lock. */
 	struct place places[WRITERS]; /* of each writer */
 	unsigned protections;
@@ -100,9 +107,27 @@ static struct writer *writer_at(struct neighbourhood *neighbourhood, uint64_t ke
 		                       atomic_load_explicit(&oldest->last, memory_order_relaxed))
 			oldest = writer;
 	}
-	atomic_store_explicit(&oldest->count, 0, memory_order_relaxed);
 	atomic_store(&oldest->key, key);
 	return oldest;
+}
+
+/* The slot's number of launches; where there is no place, the one that was launched least often makes room. */
+static struct tally *tally_at(struct neighbourhood *neighbourhood, uint64_t key)
+{
+	struct tally *least = NULL;
+	size_t at = key * 0x9e3779b97f4a7c15u >> 32;
+	for (size_t i = 0; i < PROBES; i++) {
+		struct tally *tally = &neighbourhood->tallies[(at + i) % TALLIES];
+		uint64_t there = 0;
+		if (atomic_load_explicit(&tally->key, memory_order_relaxed) == key ||
+		    atomic_compare_exchange_strong(&tally->key, &there, key) || there == key)
+			return tally;
+		if (!least || atomic_load_explicit(&tally->count, memory_order_relaxed) <
+		                      atomic_load_explicit(&least->count, memory_order_relaxed))
+			least = tally;
+	}
+	atomic_store(&least->key, key);
+	return least;
 }
 
 /* Locked. Takes over what another neighbourhood knows. */
@@ -115,11 +140,15 @@ static void absorb(struct neighbourhood *into, struct neighbourhood *from)
 		if (!key)
 			continue;
 		struct writer *writer = writer_at(into, key);
-		atomic_store(&writer->count, atomic_load(&old->count));
 		atomic_store(&writer->last, atomic_load(&old->last));
 		atomic_store(&writer->value, atomic_load(&old->value));
 		atomic_store(&writer->api, atomic_load(&old->api));
 		into->places[writer - into->writers] = from->places[i];
+	}
+	for (size_t i = 0; i < TALLIES; i++) {
+		uint64_t key = atomic_load(&from->tallies[i].key);
+		if (key)
+			atomic_fetch_add(&tally_at(into, key)->count, atomic_load(&from->tallies[i].count));
 	}
 }
 
@@ -183,8 +212,9 @@ void neighbours_leave(uint64_t address)
 
 static bool note_in(struct neighbourhood *neighbourhood, const struct call_slot *slot, uint64_t serial, const char *api)
 {
-	struct writer *writer = writer_at(neighbourhood, key_of(slot));
-	uint64_t count = atomic_fetch_add_explicit(&writer->count, 1, memory_order_relaxed) + 1;
+	uint64_t key = key_of(slot);
+	struct writer *writer = writer_at(neighbourhood, key);
+	uint64_t count = atomic_fetch_add_explicit(&tally_at(neighbourhood, key)->count, 1, memory_order_relaxed) + 1;
 	atomic_store_explicit(&writer->value, slot->value, memory_order_relaxed);
 	atomic_store_explicit(&writer->api, api, memory_order_relaxed);
 	atomic_store_explicit(&writer->last, serial, memory_order_release);

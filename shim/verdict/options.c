@@ -279,26 +279,32 @@ static void set_twins(const char *value, struct options *opt, struct complaints 
 		opt->twins = (enum options_twins)twins;
 }
 
+/* Only what output.c knows may follow a percent sign. */
+static void check_pattern(const char *value, struct complaints *out)
+{
+	for (const char *at = value; *at; at++)
+		if (*at == '%') {
+			if (!at[1] || !strchr("hprt%", at[1])) {
+				complain_value(out, "log", value, "only %h, %p, %r, %t and %% may follow a percent sign");
+				return;
+			}
+			at++;
+		}
+}
+
 static void set_text(const struct option *option, const char *value, struct options *opt, struct complaints *out)
 {
 	if (!*value) {
 		complain_value(out, option->name, NULL, "needs a file name");
 		return;
 	}
-	if (option->offset == offsetof(struct options, suppressions)) {
-		opt->suppressions = site_intern(value);
+	if (option->offset == offsetof(struct options, log))
+		check_pattern(value, out);
+	if (option->offset == offsetof(struct options, cache) && *value != '/' && strcmp(value, "0") != 0) {
+		complain_value(out, option->name, value, "must be an absolute folder, or 0");
 		return;
 	}
-	for (const char *at = value; *at; at++)
-		if (*at == '%') {
-			if (!at[1] || !strchr("hprt%", at[1])) {
-				complain_value(out, option->name, value,
-				               "only %h, %p, %r, %t and %% may follow a percent sign");
-				break;
-			}
-			at++;
-		}
-	opt->log = site_intern(value);
+	*(const char **)(void *)((char *)opt + option->offset) = site_intern(value);
 }
 
 static void set_option(const char *name, const char *value, struct options *opt, struct complaints *out)

@@ -148,7 +148,9 @@ static bool copy_extra(struct call *call, const struct function_info *info)
 {
 	const void *block;
 	size_t size;
-	if (!launch_extra_block(*call->extra, &block, &size))
+	/* More than there are parameters, with a struct's padding, is the driver's to refuse, and need not be there to be read. */
+	if (!launch_extra_block(*call->extra, &block, &size) ||
+	    size > (info->readable ? (info->params_bytes + 7) / 8 * 8 : LAUNCH_BLOCK_MAX))
 		return false;
 	size_t items = rounded(EXTRA_ITEMS * sizeof(void *)), sizes = rounded(sizeof size);
 	char *copy = make_copy(call, items + sizes + size);

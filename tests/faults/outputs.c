@@ -44,6 +44,20 @@ static void play_suppressed_kernel(const char *argument)
 	puts("done");
 }
 
+/* With FILE_LIMIT no file may be longer than that. */
+static void play_refused_kernel(const char *argument)
+{
+	struct rlimit limit;
+	start();
+	protect(p, SIZE, "p");
+	CHECK(getrlimit(RLIMIT_FSIZE, &limit));
+	if (getenv("FILE_LIMIT"))
+		limit.rlim_cur = (rlim_t)number(getenv("FILE_LIMIT"));
+	CHECK(setrlimit(RLIMIT_FSIZE, &limit));
+	EXPECT(try_fill(p, 7, COUNT) == CUDA_ERROR_NOT_PERMITTED);
+	puts("done");
+}
+
 /* A program with nothing protected and nothing to say but its own. */
 static void play_innocent(const char *argument)
 {
@@ -203,6 +217,7 @@ int main(int argc, char **argv)
 		{"errno", play_errno},
 		{"suppressed", play_suppressed},
 		{"suppressed_kernel", play_suppressed_kernel},
+		{"refused_kernel", play_refused_kernel},
 		{NULL, NULL},
 	};
 	return scene_main(argc, argv, scenes);

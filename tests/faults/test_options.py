@@ -1,7 +1,7 @@
 """Options and suppression files with errors: one clear line each, and the program goes on as it would without."""
 import pytest
 
-from harness import kinds, records, scene
+from harness import HERE, kinds, records, scene
 
 BAD = {
     "unknown": ("lgo=x", "option lgo: is not known; did you mean log? (help=1 lists all)"),
@@ -13,6 +13,7 @@ BAD = {
     "no_name": ("=1", "option : is not known (help=1 lists all)"),
     "open_quote": ("log='x", "option log: the closing quote is missing"),
     "after_quote": ("log='x'y", "option log: a ':' must follow the closing quote"),
+    "relative_cache": ("cache=here", "option cache=here: must be an absolute folder, or 0"),
     "empty_file": ("log=", "option log: needs a file name"),
     "huge": ("log=" + "x" * 100000, "option log: the value is too long"),
     "huge_name": ("n" * 100000 + "=1", "option " + "n" * 64),
@@ -42,6 +43,37 @@ def test_the_good_options_next_to_a_bad_one_count(tmp_path):
     assert done.status == 7 and done.out == ""
     assert done.err.splitlines()[0] == "cuconst: CUCONST_OPTIONS: option zzzz: is not known (help=1 lists all)"
     assert kinds(records(tmp_path)) == {"violation": 1, "summary": 1}
+
+
+def padded_ptx(folder):
+    """The kernels as an image that is large enough for results on disk."""
+    path = folder / "kernels.ptx"
+    path.write_bytes((HERE.parent / "misuse" / "kernels.ptx").read_bytes() + b"\n" * 20000)
+    return path
+
+
+@pytest.mark.parametrize("order", ["log={0}/log:cache={0}/kept", "cache={0}/kept:log={0}/log"], ids=["log_first", "cache_first"])
+def test_the_log_and_the_cache_are_two_places(order, tmp_path):
+    options = "mode=deny:text=0:" + order.format(tmp_path)
+    done = scene("outputs", "refused_kernel", options=options, MISUSE_PTX=padded_ptx(tmp_path))
+    assert (done.status, done.out, done.err) == (0, "done\n", "")
+    assert kinds(records(tmp_path)) == {"violation": 1, "summary": 1}
+    assert len(list((tmp_path / "kept").iterdir())) == 1
+
+
+def test_no_cache(tmp_path):
+    (tmp_path / "home").mkdir()
+    done = scene("outputs", "refused_kernel", options="mode=deny:text=0:cache=0", MISUSE_PTX=padded_ptx(tmp_path),
+                 HOME=tmp_path / "home", XDG_CACHE_HOME=tmp_path / "home", cwd=tmp_path / "home")
+    assert (done.status, done.out, done.err) == (0, "done\n", "")
+    assert list((tmp_path / "home").iterdir()) == []
+
+
+def test_a_limit_for_files_does_not_end_the_program(tmp_path):
+    done = scene("outputs", "refused_kernel", options=f"mode=deny:text=0:cache={tmp_path}/kept", MISUSE_PTX=padded_ptx(tmp_path),
+                 FILE_LIMIT=0)
+    assert (done.status, done.out, done.err) == (0, "done\n", "")
+    assert not (tmp_path / "kept").exists()
 
 
 def test_bytes_that_are_no_text(tmp_path):

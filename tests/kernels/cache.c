@@ -6,7 +6,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <signal.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,14 +144,16 @@ static void others(const struct cache_hash *hash, const struct kernel_paths *pat
 
 static void no_room(const struct cache_hash *hash, const struct kernel_paths *paths)
 {
-	struct rlimit old, none = {16, 16};
-	signal(SIGXFSZ, SIG_IGN);
+	struct rlimit old, none;
 	getrlimit(RLIMIT_FSIZE, &old);
-	none.rlim_max = old.rlim_max;
-	setrlimit(RLIMIT_FSIZE, &none);
-	cache_put(hash, "copy", paths);
-	setrlimit(RLIMIT_FSIZE, &old);
-	CHECK(!known(hash, "copy") && !count_files());
+	/* SIGXFSZ is not ignored: its default is what a program has, and ends it. */
+	for (rlim_t limit = 0; limit <= 16; limit += 16) {
+		none = (struct rlimit){limit, old.rlim_max};
+		setrlimit(RLIMIT_FSIZE, &none);
+		cache_put(hash, "copy", paths);
+		setrlimit(RLIMIT_FSIZE, &old);
+		CHECK(!known(hash, "copy") && !count_files());
+	}
 	/* What somebody left half-written blocks its place, but not for ever. */
 	cache_put(hash, "copy", paths);
 	char begun[600];
@@ -171,6 +173,33 @@ static void no_room(const struct cache_hash *hash, const struct kernel_paths *pa
 	cache_put(hash, "copy", paths);
 	CHECK(!geteuid() || !count_files());
 	CHECK(!chmod(folder, 0700));
+	clear();
+}
+
+struct cancelled {
+	const struct cache_hash *hash;
+	const struct kernel_paths *paths;
+	bool came_back;
+};
+
+static void *put_and_get(void *data)
+{
+	struct cancelled *scene = data;
+	pthread_cancel(pthread_self());
+	cache_put(scene->hash, "copy", scene->paths);
+	scene->came_back = known(scene->hash, "copy");
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); /* sanitizers do not bear an end in the middle */
+	return data;
+}
+
+/* A thread that somebody cancels makes its launch first: no descriptor stays open, no file half-written. */
+static void cancelled(const struct cache_hash *hash, const struct kernel_paths *paths)
+{
+	struct cancelled scene = {hash, paths, false};
+	pthread_t thread;
+	void *result = NULL;
+	CHECK(!pthread_create(&thread, NULL, put_and_get, &scene) && !pthread_join(thread, &result));
+	CHECK(scene.came_back && result == &scene && count_files() == 1);
 	clear();
 }
 
@@ -296,6 +325,7 @@ int main(int argc, char **argv)
 	others(&hash, &paths);
 	clear();
 	no_room(&hash, &paths);
+	cancelled(&hash, &paths);
 	at_once(&paths);
 	bounded(&paths);
 	measure(&hash, image, bytes, &paths);

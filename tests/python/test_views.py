@@ -117,6 +117,47 @@ def test_no_memory(fake, bad):
         cuconst.readonly(bad)
 
 
+BEYOND = [
+    ({"shape": (2**64 + 64,)}, "|u1"),  # cut to 64 bits it would be 64 bytes, which are there
+    ({"shape": (2**32 + 1, 2**32)}, "|u1"),
+    ({"shape": (2, 4), "strides": (2**64, 1)}, "|u1"),
+    ({"shape": (2, 4), "strides": (-BASE - 1, 1)}, "|u1"),
+    ({"shape": (4,), "ptr": BASE + 2**64}, "|u1"),
+    ({"shape": (4,), "ptr": -2**64 + BASE}, "|u1"),
+    ({"shape": (1,)}, f"|V{2**64 + 64}"),
+]
+
+
+@pytest.mark.parametrize("layout,typestr", BEYOND)
+def test_a_layout_beyond_all_addresses_is_no_view_of_what_its_lower_bits_say(fake, layout, typestr):
+    with pytest.raises(ValueError, match="address space"):
+        cuconst.readonly(Array(typestr=typestr, **layout))
+    with pytest.raises(ValueError, match="address space"):
+        cuconst.protect(Array(typestr=typestr, **layout))
+
+
+def test_an_array_that_grows_beyond_all_addresses(fake):
+    owner = Array()
+    view = cuconst.readonly(owner)
+    owner.interface["shape"] = (2**62 + 8,)
+    for ask in (lambda: view.__cuda_array_interface__, lambda: view.ptr, lambda: view.nbytes):
+        with pytest.raises(ValueError, match="address space"):
+            ask()
+    producer = Producer(shape=(2**32 + 1, 2**32), bits=8)
+    with pytest.raises(ValueError, match="address space"):
+        cuconst.readonly(producer)
+    gc.collect()
+    assert producer.made == producer.deleted
+
+
+@pytest.mark.parametrize("flags,nbytes", [(0, 16), (4, 32)])
+def test_items_of_less_than_a_byte(fake, flags, nbytes):
+    producer = Producer(code=17, bits=4, flags=flags)
+    assert cuconst.readonly(producer).nbytes == nbytes
+    with cuconst.protect(producer):
+        assert [entry[:2] for entry in fake.entries] == [(BASE, nbytes)]
+
+
 def test_view_of_a_view_is_itself(fake):
     view = cuconst.readonly(Array())
     assert cuconst.readonly(view) is view

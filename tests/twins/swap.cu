@@ -86,4 +86,20 @@ __global__ void late_store(int *data, int rounds)
 		x = x * 1664525u + 1013904223u;
 	data[threadIdx.x] = x;
 }
+
+/* Hands the address out: what others find there must be the program's own. */
+__global__ void publish(int *data, int **table, int store)
+{
+	table[threadIdx.x] = data + threadIdx.x;
+	if (store)
+		*data = 1;
+}
+
+/* The memory compares: an address that is in it already. */
+__global__ void take_out(int *data, unsigned long long *from, int store)
+{
+	atomicCAS(from, (unsigned long long)data, 0);
+	if (store)
+		*data = 1;
+}
 }

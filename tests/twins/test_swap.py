@@ -8,7 +8,7 @@ play = functools.partial(play_scene, "swap", SWAP_PTX=str(HERE / "swap.ptx"))
 
 
 @pytest.mark.parametrize("scene", ["reads", "difference", "packed", "captured", "overlapping", "exempt", "nested", "no_twin", "no_room",
-                                   "freed_and_mapped_again", "threads", "large_struct"])
+                                   "freed_and_mapped_again", "threads", "large_struct", "handed_out"])
 def test_goes_on_in_strict(scene, tmp_path):
     done = play(scene, tmp_path, "strict")
     assert done.returncode == 0, done

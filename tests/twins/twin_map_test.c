@@ -91,3 +91,20 @@ Test(twin_map, refuses)
 	cr_assert(twin_map_set((UINT64_C(1) << TWIN_ADDRESS_BITS) - G, G, TWIN_ORIGINAL, -(int64_t)G));
 	cr_assert_eq(twin(BASE, 1), 0);
 }
+
+Test(twin_map, touches)
+{
+	cr_assert(twin_map_set(BASE + 2 * G, 2 * G, TWIN_ALIAS, 8 * (int64_t)G));
+	cr_assert(twin_map_set(BASE, G, TWIN_ORIGINAL, 8 * (int64_t)G));
+	cr_assert(twin_map_touches(BASE, 2 * G + 1, TWIN_ALIAS));
+	cr_assert_not(twin_map_touches(BASE, 2 * G, TWIN_ALIAS));
+	cr_assert(twin_map_touches(BASE + 4 * G - 1, 1, TWIN_ALIAS));
+	cr_assert_not(twin_map_touches(BASE + 4 * G, UINT64_MAX, TWIN_ALIAS));
+	cr_assert(twin_map_touches(0, UINT64_MAX, TWIN_ALIAS), "over all leaves");
+	cr_assert_not(twin_map_touches(BASE + 2 * G, 0, TWIN_ALIAS));
+	cr_assert_not(twin_map_touches(UINT64_C(1) << TWIN_ADDRESS_BITS, 1, TWIN_ALIAS));
+	cr_assert_not(twin_map_touches(UINT64_MAX, UINT64_MAX, TWIN_ALIAS));
+	cr_assert(twin_map_touches(BASE, 1, TWIN_ORIGINAL));
+	twin_map_clear(BASE + 2 * G, 2 * G);
+	cr_assert_not(twin_map_touches(0, UINT64_MAX, TWIN_ALIAS));
+}

@@ -318,12 +318,14 @@ static void two_devices(void)
 	CHECK_EQUAL(cuCtxEnablePeerAccess(context, 0), CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
 	NEED(cuMemcpyDtoD_v2(theirs, mine, 1000));
 	NEED(cuMemsetD8_v2(large, 6, 3 * MIB));
+	NEED(cuCtxSynchronize()); /* a set is not waited for, and the other context's copy waits for its own work */
 	NEED(cuCtxSetCurrent(context));
 	NEED(cuMemcpyDtoH_v2(&byte, large + 3 * MIB - 1, 1));
 	CHECK_EQUAL(byte, 6);
 	CUdeviceptr later = get(3 * MIB);
 	NEED(cuCtxSetCurrent(other));
 	NEED(cuMemsetD8_v2(later, 7, 3 * MIB));
+	NEED(cuCtxSynchronize());
 	NEED(cuCtxDisablePeerAccess(context));
 	CHECK_EQUAL(cuCtxDisablePeerAccess(context), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
 	NEED(cuCtxSetCurrent(context));

@@ -4,6 +4,7 @@
  *     handles CODE_FOLDER
  */
 #include <errno.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -261,6 +262,28 @@ static void errno_kept(void)
 	EXPECT(errno == 1234);
 }
 
+static bool recorded;
+
+static void *load_when_cancelled(void *path)
+{
+	pthread_cancel(pthread_self());
+	images_module_file_loaded(MODULE(25), path);
+	recorded = true;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); /* sanitizers do not bear an end in the middle */
+	return NULL;
+}
+
+/* A thread that somebody cancelled ends when the load is known, not in the middle of reading the file. */
+static void cancelled(void)
+{
+	pthread_t thread;
+	void *result = NULL;
+	EXPECT(!pthread_create(&thread, NULL, load_when_cancelled, "/nonexistent") && !pthread_join(thread, &result));
+	EXPECT(recorded && !result);
+	EXPECT(images_paths(FUNCTION(25))->reason == PATHS_UNSEEN);
+	fake_unload_module(25);
+}
+
 static void forked(void)
 {
 	load_module(20, 3);
@@ -300,6 +323,7 @@ int main(int argc, char **argv)
 	context_ended();
 	overtaken();
 	errno_kept();
+	cancelled();
 	forked();
 	return 0;
 }

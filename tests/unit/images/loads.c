@@ -8,7 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shim/cuconst.h"
+#include "shim/kernels/function.h"
 #include "shim/kernels/images.h"
+#include "shim/kernels/images_internal.h"
 #include "tests/unit/images/check.h"
 
 /* The driver through the door that programs use: dlsym of a library that has ours in it gives hooks. */
@@ -235,6 +238,54 @@ static void captured(bool hidden)
 	CALL(cuLibraryUnload, library);
 }
 
+/* A green context, of which the software GPU has none, as far as it matters here: it holds the primary context. */
+static CUcontext primary;
+
+static CUresult green_context(CUcontext *ret_context, CUgreenCtx green)
+{
+	*ret_context = primary;
+	return CUDA_SUCCESS;
+}
+
+static CUresult green_destroy(CUgreenCtx green)
+{
+	return drv.cuDevicePrimaryCtxRelease_v2(0);
+}
+
+static uint64_t protected_ranges(void)
+{
+	struct cuconst_stats stats = {.size = sizeof stats};
+	EXPECT((cuconst_stats)(&stats) == CUCONST_OK);
+	return stats.ranges;
+}
+
+/* The end of the last green context is that of the primary one, its modules and its memory. */
+static void green_ends(CUcontext context)
+{
+	const CUgreenCtx green = (CUgreenCtx)(uintptr_t)64;
+	CUmodule module, kept;
+	CUfunction function;
+	CUdeviceptr memory;
+	cuconst_handle handle;
+	struct load load;
+	primary = context;
+	drv.cuCtxFromGreenCtx = green_context;
+	drv.cuGreenCtxDestroy = green_destroy;
+	CALL(cuMemAlloc_v2, &memory, 4096);
+	EXPECT((cuconst_protect)(memory, 4096, "memory", 0, NULL, &handle) == CUCONST_OK);
+	CALL(cuModuleLoadData, &module, text);
+	CALL(cuModuleGetFunction, &function, module, "fill");
+	check_fill(function);
+	/* Somebody else holds the primary context: protections stay, and code that may be gone proves nothing. */
+	CALL(cuDevicePrimaryCtxRetain, &context, 0);
+	uint64_t epoch = function_epoch();
+	CALL(cuGreenCtxDestroy, green);
+	EXPECT(function_epoch() != epoch && !images_find(module, &load) && protected_ranges() == 1);
+	CALL(cuModuleLoadData, &kept, text);
+	CALL(cuGreenCtxDestroy, green);
+	EXPECT(!images_find(kept, &load) && protected_ranges() == 0);
+}
+
 static double now(void)
 {
 	struct timespec time;
@@ -290,7 +341,7 @@ int main(int argc, char **argv)
 	captured(true);
 	if (argc > 2)
 		times();
-	CALL(cuDevicePrimaryCtxRelease_v2, device);
+	green_ends(context); /* and with it the primary context */
 	free(text);
 	return 0;
 }

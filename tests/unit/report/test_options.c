@@ -35,6 +35,8 @@ Test(options, defaults)
 		cr_assert_eq(opt.twins, TWINS_NATIVE);
 		cr_assert_null(opt.log);
 		cr_assert_null(opt.suppressions);
+		cr_assert_null(opt.cache);
+		cr_assert(opt.store_paths);
 		cr_assert_eq(opt.exitcode, 86);
 		cr_assert_eq(opt.site_limit, 10);
 		cr_assert_eq(opt.wait_ms, 0);
@@ -46,7 +48,7 @@ Test(options, every_option_is_set)
 {
 	struct options opt = parse(
 		"enabled=0:mode=strict:log=a/%h.%p.%r.%t%%.jsonl:text=no:exitcode=7:abort_on_error=yes:suppressions=s.txt:"
-		"site_limit=0:wait=15:exit_wait=0:verify=false:names=0:color=true:help=1:twins=all",
+		"site_limit=0:wait=15:exit_wait=0:verify=false:names=0:color=true:help=1:twins=all:store_paths=0:cache=/a/%c",
 		0);
 
 	cr_assert(!opt.enabled && !opt.text && opt.abort_on_error && !opt.verify && !opt.names && opt.color && opt.help);
@@ -54,10 +56,25 @@ Test(options, every_option_is_set)
 	cr_assert_eq(opt.twins, TWINS_ALL);
 	cr_assert_str_eq(opt.log, "a/%h.%p.%r.%t%%.jsonl");
 	cr_assert_str_eq(opt.suppressions, "s.txt");
+	cr_assert_str_eq(opt.cache, "/a/%c");
+	cr_assert(!opt.store_paths);
 	cr_assert_eq(opt.exitcode, 7);
 	cr_assert_eq(opt.site_limit, 0);
 	cr_assert_eq(opt.wait_ms, 15);
 	cr_assert_eq(opt.exit_wait_ms, 0);
+}
+
+/* Each text goes into its own field, in whatever order they come. */
+Test(options, texts_do_not_mix)
+{
+	struct options opt = parse("cache=0:log=l:suppressions=s", 0);
+
+	cr_assert_str_eq(opt.cache, "0");
+	cr_assert_str_eq(opt.log, "l");
+	cr_assert_str_eq(opt.suppressions, "s");
+	opt = parse("cache=/c", 0);
+	cr_assert_null(opt.log);
+	cr_assert_null(opt.suppressions);
 }
 
 Test(options, the_last_one_counts)

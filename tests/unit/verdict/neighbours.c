@@ -130,6 +130,54 @@ Test(neighbours, more_kernels_than_places, .init = set_up)
 	cr_assert_eq(named[0].argument, 4094, "what is too large for its field is cut");
 }
 
+/* Launches of a kernel with so many pointers; returns how many of its slots were due in the last one. */
+static unsigned due_in_last(unsigned pointers, unsigned launches, unsigned *ret_all)
+{
+	struct function_info *kernel = function("foreach");
+	unsigned due = 0;
+	*ret_all = 0;
+	for (unsigned i = 1; i <= launches; i++) {
+		due = 0;
+		for (unsigned k = 0; k < pointers; k++) {
+			struct call_slot slot = {
+				.function = kernel, .argument = (int)(k / 500), .offset = k % 500 * 8, .value = 0x3000};
+			due += neighbours_note(&slot, i, "cuLaunchKernel");
+		}
+		*ret_all += due;
+	}
+	return due;
+}
+
+/* A kernel with more pointers than there are names kept: that they take turns does not make each launch a first one. */
+Test(neighbours, many_pointers_of_one_kernel, .init = set_up)
+{
+	unsigned all;
+	cr_assert(neighbours_join(0x1000, 0x9000));
+	cr_assert_eq(due_in_last(500, 1, &all), 500, "the first launch");
+	for (unsigned i = 0; i < 2; i++) {
+		neighbours_leave(0x1000);
+		cr_assert(neighbours_join(0x1000, 0x9000));
+		cr_assert_lt(due_in_last(500, 7, &all), 25, "the seventh");
+	}
+	due_in_last(500, 1000, &all);
+	cr_assert_lt(all, 500 * 15);
+	/* More than there are counted: the cost is bounded all the same. */
+	due_in_last(5000, 1000, &all);
+	cr_assert_lt(all, 5000 * 1000 / 50, "%u", all);
+}
+
+/* What was counted goes on where allocations become one. */
+Test(neighbours, counts_of_those_that_become_one, .init = set_up)
+{
+	struct call_slot slot = {.function = function("kernel"), .value = 0x1800};
+	cr_assert(neighbours_join(0x1000, 0x2000));
+	for (unsigned i = 1; i <= 4; i++)
+		neighbours_note(&slot, i, "cuLaunchKernel");
+	cr_assert(neighbours_join(0x1800, 0x4800));
+	cr_assert(!neighbours_note(&slot, 5, "cuLaunchKernel") && !neighbours_note(&slot, 6, "cuLaunchKernel") &&
+	          !neighbours_note(&slot, 7, "cuLaunchKernel") && neighbours_note(&slot, 8, "cuLaunchKernel"));
+}
+
 Test(neighbours, the_nearest_on_both_sides, .init = set_up)
 {
 	struct range *found[NEIGHBOURS_BESIDE], *all[100];

@@ -17,6 +17,7 @@ CUDA_MANAGED = 13
 
 _DEVICES = {1: "CPU", 3: "pinned host", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 11: "ROCm host", 14: "oneAPI"}
 IS_COPIED = 2
+IS_PADDED = 4  #: items of less than a byte take one each; without it they lie packed
 _CODES = {0: "int", 1: "uint", 2: "float", 3: "opaque", 4: "bfloat", 5: "complex", 6: "bool"}
 
 
@@ -104,7 +105,7 @@ def look(capsule: Any) -> Tensor:
         device=tensor.device_type,
         shape=tuple(tensor.shape[: tensor.ndim]) if tensor.ndim else (),
         strides=tuple(tensor.strides[: tensor.ndim]) if tensor.strides and tensor.ndim else None,
-        bits=tensor.bits * tensor.lanes,
+        bits=(-(-tensor.bits // 8) * 8 if flags & IS_PADDED else tensor.bits) * tensor.lanes,
         dtype=_dtype_name(tensor),
         flags=flags,
     )

@@ -56,7 +56,11 @@ def extent(ptr: int, shape: Sequence[int], strides: Optional[Sequence[int]], ite
     if itemsize == 0 or 0 in shape:
         return Piece(0, 0)
     reach = [(n - 1) * stride for n, stride in zip(shape, strides)]
-    return Piece(ptr + sum(r for r in reach if r < 0), itemsize + sum(abs(r) for r in reach))
+    found = Piece(ptr + sum(r for r in reach if r < 0), itemsize + sum(abs(r) for r in reach))
+    # The library takes 64 bits, and ctypes would cut what is more without a word.
+    if found.ptr < 0 or found.ptr + found.nbytes > 2**64:
+        raise ValueError(f"{what}: reaches beyond the address space")
+    return found
 
 
 def pieces(ptr: int, shape: Sequence[int], strides: Optional[Sequence[int]], itemsize: int, what: str) -> list[Piece]:
@@ -64,9 +68,9 @@ def pieces(ptr: int, shape: Sequence[int], strides: Optional[Sequence[int]], ite
 
     ValueError when it has more than MAX_PIECES; `what` names it there.
     """
-    strides = _checked(shape, strides, itemsize, what)
-    if itemsize == 0 or 0 in shape:
+    if not extent(ptr, shape, strides, itemsize, what).nbytes:
         return []
+    strides = _checked(shape, strides, itemsize, what)
     start = ptr + sum((n - 1) * stride for n, stride in zip(shape, strides) if stride < 0)
     length = itemsize
     apart: list[tuple[int, int]] = []

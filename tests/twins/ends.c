@@ -1,0 +1,288 @@
+/* Scenes about what ends while twins are in use, and what comes in its place: contexts, streams, neighbouring reservations; and about what begins beyond an end. */
+#include <stdbool.h>
+#include <sys/mman.h>
+
+#include "vmm.h"
+
+static CUmodule kernels;
+
+static CUfunction function(const char *name)
+{
+	static char text[1 << 16];
+	FILE *file = fopen(getenv("SWAP_PTX"), "r");
+	CUfunction found;
+
+	EXPECT(file && fread(text, 1, sizeof text - 1, file) > 0);
+	fclose(file);
+	CHECK(cuModuleLoadData(&kernels, text));
+	CHECK(cuModuleGetFunction(&found, kernels, name));
+	return found;
+}
+
+static void store_through(CUdeviceptr twin, CUstream work)
+{
+	int by = 1;
+	void *params[] = {&twin, &by};
+
+	CHECK(cuLaunchKernel(function("add_each"), 1, 1, 1, 8, 1, 1, 0, work, params, NULL));
+}
+
+/* A program that resets the device after an error, and makes the same mistake again: the context has the same handle, the violation is another one. */
+static void reset_and_again(const char *argument)
+{
+	CUcontext before, after;
+	CUdeviceptr at = allocate(1);
+
+	CHECK(cuCtxGetCurrent(&before));
+	store_through(view(at, GRAIN), stream);
+	EXPECT(cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS);
+	cuDevicePrimaryCtxReset(0);
+	start();
+	CHECK(cuCtxGetCurrent(&after));
+	EXPECT(before == after);
+	at = allocate(1);
+	store_through(view(at, GRAIN), stream);
+	EXPECT(cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS);
+	_exit(5);
+}
+
+/* What was in flight in a context that is gone has nothing to do with an error of the next one. */
+static void reset_then_own_fault(const char *argument)
+{
+	CUdeviceptr at = allocate(1), twin = view(at, GRAIN), wild = 4096;
+	int count = 4, no = 0;
+	void *params[] = {&twin, &q, &count, &no};
+
+	CHECK(cuLaunchKernel(function("read_or_store"), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+	CHECK(cuDevicePrimaryCtxReset(0));
+	store_through(wild, NULL);
+	EXPECT(cuStreamSynchronize(NULL) == CUDA_ERROR_ILLEGAL_ADDRESS);
+	_exit(5);
+}
+
+/* A view belongs to no context: it was made in one that is gone, and is read-only, known and named all the same. */
+static void made_in_another(const char *argument)
+{
+	CUdeviceptr at = allocate(1), twin;
+	CUcontext each;
+
+	CHECK(cuCtxCreate(&each, NULL, 0, 0));
+	twin = view(at, GRAIN);
+	CHECK(cuCtxDestroy(each));
+	CHECK(cuCtxSetCurrent(context));
+	EXPECT(view(at, GRAIN) == twin);
+	if (!strcmp(argument, "deny")) {
+		EXPECT(cuMemsetD8(twin, 1, 64) == CUDA_ERROR_NOT_PERMITTED);
+		EXPECT(cuStreamWriteValue32(stream, twin, 7, 0) == CUDA_ERROR_NOT_PERMITTED);
+		_exit(5);
+	}
+	store_through(twin, stream);
+	EXPECT(cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS);
+	_exit(5);
+}
+
+/* More contexts, one after the other, than anybody would keep in mind. */
+static void many_contexts(const char *argument)
+{
+	CUdeviceptr at = allocate(1), twin = view(at, GRAIN);
+	int rounds = atoi(argument);
+
+	for (int i = 0; i < rounds; i++) {
+		CUcontext each;
+		CHECK(cuCtxCreate(&each, NULL, 0, 0));
+		store_through(twin, NULL);
+		EXPECT(cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS);
+		cuCtxDestroy(each);
+	}
+	_exit(5);
+}
+
+/* Nobody synchronises: the context's end is the last chance to see what it did. */
+static void destroyed_at_once(const char *argument)
+{
+	CUdeviceptr at = allocate(1), twin = view(at, GRAIN);
+	CUcontext each;
+
+	CHECK(cuCtxCreate(&each, NULL, 0, 0));
+	store_through(twin, NULL);
+	cuCtxDestroy(each);
+	CHECK(cuCtxSetCurrent(context));
+	_exit(5);
+}
+
+static void reset_at_once(const char *argument)
+{
+	CUdeviceptr at = allocate(1), twin = view(at, GRAIN);
+
+	store_through(twin, stream);
+	cuDevicePrimaryCtxReset(0);
+	_exit(5);
+}
+
+/* The default stream's end is not that of a stream which does not wait for it. */
+static void default_stream_first(const char *argument)
+{
+	CUdeviceptr at = allocate(1), twin = view(at, GRAIN);
+	CUfunction late = function("late_store");
+	int rounds = 3000000;
+	void *params[] = {&twin, &rounds};
+
+	CHECK(cuLaunchKernel(late, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+	EXPECT(cuStreamQuery(stream) == CUDA_ERROR_NOT_READY);
+	if (!strcmp(argument, "legacy"))
+		CHECK(cuStreamSynchronize(CU_STREAM_LEGACY));
+	else
+		CHECK(cuStreamSynchronize(NULL));
+	EXPECT(cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS);
+	_exit(5);
+}
+
+/*
+ * An error that comes through a stream or an event of another context than the current one is that context's; what was in flight there and ended well is no candidate of
+ * a later one; and the next error is the current one's.
+ */
+static void through_another(const char *argument)
+{
+	CUdeviceptr at = allocate(1), twin = view(at, GRAIN);
+	int count = 4, no = 0;
+	void *params[] = {&twin, &q, &count, &no};
+	CUcontext each;
+	CUstream work;
+	CUevent event;
+
+	CHECK(cuCtxCreate(&each, NULL, 0, 0));
+	CHECK(cuStreamCreate(&work, CU_STREAM_NON_BLOCKING));
+	CHECK(cuEventCreate(&event, 0));
+	CHECK(cuLaunchKernel(function("read_or_store"), 1, 1, 1, 1, 1, 1, 0, work, params, NULL));
+	CHECK(cuCtxSetCurrent(context));
+	CHECK(cuStreamSynchronize(work));
+	CHECK(cuCtxSetCurrent(each));
+	store_through(twin, work);
+	cuEventRecord(event, work);
+	CHECK(cuCtxSetCurrent(context));
+	CUresult result = strcmp(argument, "event") ? cuStreamSynchronize(work) : cuEventSynchronize(event);
+	if (result != CUDA_ERROR_ILLEGAL_ADDRESS)
+		_exit(77);
+	store_through(twin, stream);
+	EXPECT(cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS);
+	_exit(5);
+}
+
+/* A size beyond the parameters is the driver's to refuse: what lies there is not read, and need not be memory at all. */
+static void extra_too_large(const char *argument)
+{
+	const size_t sizes[] = {25, 4096, (size_t)1 << 20, SIZE_MAX / 2, SIZE_MAX - 64, SIZE_MAX};
+	struct {
+		CUdeviceptr data, sum;
+		int count, store;
+	} block = {allocate(1), q, 4, 0};
+	char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CUfunction reader = function("read_or_store");
+
+	EXPECT(page != MAP_FAILED && munmap(page + 4096, 4096) == 0);
+	protect(block.data, 4096, "w");
+	void *at = memcpy(page + 4096 - sizeof block, &block, sizeof block);
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		size_t size = sizes[i];
+		void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, at, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+		                 CU_LAUNCH_PARAM_END};
+		EXPECT(cuLaunchKernel(reader, 1, 1, 1, 1, 1, 1, 0, stream, NULL, extra) ==
+		       CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+	}
+}
+
+/* The stream of the launch is gone when the program ends. */
+static void stream_gone(const char *argument)
+{
+	CUdeviceptr at = allocate(1), twin = view(at, GRAIN);
+	CUstream work;
+
+	CHECK(cuStreamCreate(&work, CU_STREAM_NON_BLOCKING));
+	store_through(twin, work);
+	cuStreamDestroy(work);
+}
+
+static void touches(CUdeviceptr low, CUdeviceptr at, CUdeviceptr twin)
+{
+	const CUmemAccessDesc write = {.location = device_memory.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	unsigned long long flags = 77;
+
+	EXPECT(cuMemSetAccess(low, 2 * GRAIN, &write, 1) == CUDA_ERROR_NOT_PERMITTED);
+	EXPECT(cuMemUnmap(low, 2 * GRAIN) == CUDA_ERROR_NOT_PERMITTED);
+	EXPECT(cuMemAddressFree(low, 2 * GRAIN) == CUDA_ERROR_NOT_PERMITTED);
+	CHECK(cuMemGetAccess(&flags, &device_memory.location, twin));
+	EXPECT(flags == CU_MEM_ACCESS_FLAGS_PROT_READ);
+	CHECK(cuMemsetD32(at, 9, 1));
+	EXPECT(word_at(twin) == 9);
+}
+
+/* Reservations next to a twin, in front of it and behind it: calls for both together touch the twin. */
+static void across(const char *argument)
+{
+	CUdeviceptr at = allocate(1), front = reserve(1), behind, twin;
+	bool before, after;
+
+	/* A hole for the twin, between two of the program's. */
+	CUdeviceptr hole = reserve(1);
+	behind = reserve(1);
+	CHECK(cuMemAddressFree(hole, GRAIN));
+	map(front, 1);
+	map(behind, 1);
+	twin = view(at, GRAIN);
+	before = front + GRAIN == twin || behind + GRAIN == twin;
+	after = twin + GRAIN == front || twin + GRAIN == behind;
+	if (!before && !after)
+		_exit(77);
+	if (before)
+		touches(twin - GRAIN, at, twin);
+	if (after)
+		touches(twin, at, twin);
+	_exit(before && after ? 0 : 77);
+}
+
+/* One call takes the access of two reservations' memory away: both twins follow. */
+static void access_across(const char *argument)
+{
+	CUmemAccessDesc none = {.location = device_memory.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_NONE};
+	CUdeviceptr first = allocate(1), second = allocate(1);
+	CUdeviceptr low = first < second ? first : second, high = first < second ? second : first;
+	unsigned long long flags = 77;
+
+	if (low + GRAIN != high)
+		_exit(77);
+	CUdeviceptr low_twin = view(low, GRAIN), high_twin = view(high, GRAIN);
+	if (cuMemSetAccess(low, 2 * GRAIN, &none, 1) != CUDA_SUCCESS)
+		_exit(77);
+	CHECK(cuMemGetAccess(&flags, &device_memory.location, low_twin));
+	EXPECT(flags == CU_MEM_ACCESS_FLAGS_PROT_NONE);
+	CHECK(cuMemGetAccess(&flags, &device_memory.location, high_twin));
+	EXPECT(flags == CU_MEM_ACCESS_FLAGS_PROT_NONE);
+	/* And both come back. */
+	let_write(low, 2);
+	CHECK(cuMemGetAccess(&flags, &device_memory.location, low_twin));
+	EXPECT(flags == CU_MEM_ACCESS_FLAGS_PROT_READ);
+	CHECK(cuMemGetAccess(&flags, &device_memory.location, high_twin));
+	EXPECT(flags == CU_MEM_ACCESS_FLAGS_PROT_READ);
+}
+
+static const struct scene scenes[] = {
+	{"reset_and_again", reset_and_again},
+	{"reset_then_own_fault", reset_then_own_fault},
+	{"made_in_another", made_in_another},
+	{"many_contexts", many_contexts},
+	{"destroyed_at_once", destroyed_at_once},
+	{"reset_at_once", reset_at_once},
+	{"default_stream_first", default_stream_first},
+	{"through_another", through_another},
+	{"extra_too_large", extra_too_large},
+	{"stream_gone", stream_gone},
+	{"across", across},
+	{"access_across", access_across},
+	{NULL, NULL},
+};
+
+int main(int argc, char **argv)
+{
+	start();
+	return scene_main(argc, argv, scenes);
+}

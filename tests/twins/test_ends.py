@@ -1,0 +1,83 @@
+"""What ends while twins are in use, scene by scene of ends.c."""
+import functools
+
+import pytest
+from player import HERE, play as play_scene
+
+play = functools.partial(play_scene, "ends", SWAP_PTX=str(HERE / "swap.ptx"))
+
+
+def kernels(done):
+    return [record["kernel"]["name"] for record in done.violations if record["kernel"]]
+
+
+def test_a_reset_context_can_fault_again(tmp_path):
+    done = play("reset_and_again", tmp_path)
+    assert done.returncode == 5, done
+    assert kernels(done) == ["add_each"] * 2, done
+
+
+def test_launches_of_a_gone_context_are_not_blamed(tmp_path):
+    done = play("reset_then_own_fault", tmp_path)
+    assert done.returncode == 5, done
+    assert not done.violations, done
+
+
+@pytest.mark.parametrize("mode,status,violations", [("log", 5, 1), ("strict", 86, 1), ("deny", 5, 2)])
+def test_a_view_belongs_to_no_context(mode, status, violations, tmp_path):
+    done = play("made_in_another", tmp_path, mode)
+    assert done.returncode == status, done
+    assert len(done.violations) == violations, done
+
+
+@pytest.mark.parametrize("rounds", [3, 70])
+def test_each_context_can_fault(rounds, tmp_path):
+    done = play("many_contexts", tmp_path, argument=rounds, options=":site_limit=1000")
+    assert done.returncode == 5, done
+    assert kernels(done) == ["add_each"] * rounds, done
+
+
+@pytest.mark.parametrize("mode,status", [("log", 5), ("strict", 86)])
+@pytest.mark.parametrize("scene", ["destroyed_at_once", "reset_at_once"])
+def test_seen_before_the_context_is_gone(scene, mode, status, tmp_path):
+    done = play(scene, tmp_path, mode)
+    assert done.returncode == status, done
+    assert kernels(done) == ["add_each"], done
+
+
+@pytest.mark.parametrize("default", ["null", "legacy"])
+def test_another_streams_end_ends_nothing(default, tmp_path):
+    done = play("default_stream_first", tmp_path, argument=default)
+    assert done.returncode == 5, done
+    assert kernels(done) == ["late_store"], done
+
+
+@pytest.mark.parametrize("through", ["stream", "event"])
+def test_an_error_of_another_context(through, tmp_path):
+    done = play("through_another", tmp_path, argument=through)
+    if done.returncode == 77:
+        pytest.skip("an error shows in its own context only")
+    assert done.returncode == 5, done
+    assert kernels(done) == ["add_each"] * 2, done
+
+
+def test_seen_at_exit_though_the_stream_is_gone(tmp_path):
+    done = play("stream_gone", tmp_path, "strict")
+    assert done.returncode == 86, done
+    assert kernels(done) == ["add_each"], done
+
+
+@pytest.mark.parametrize("scene", ["across", "access_across"])
+@pytest.mark.parametrize("mode", ["log", "deny", "strict"])
+def test_several_reservations_at_once(scene, mode, tmp_path):
+    done = play(scene, tmp_path, mode)
+    if done.returncode == 77:
+        pytest.skip("no reservations next to each other")
+    assert done.returncode == 0, done
+
+
+@pytest.mark.parametrize("mode", ["log", "strict"])
+def test_parameters_beyond_their_end(mode, tmp_path):
+    done = play("extra_too_large", tmp_path, mode)
+    assert done.returncode == 0, done
+    assert not done.violations, done
