@@ -3,7 +3,8 @@
 
     compare.py PROGRAM REAL.tsv DIFFERENCES.tsv [REAL_OF_TWO_DEVICES.tsv] [--list]
 
-It runs with one device; with a table of two devices it runs again with two, and what is asked only then is compared with that table. A line of REAL.tsv is `question<TAB>answer`, one of DIFFERENCES.tsv `question or pattern (fnmatch)<TAB>reason`. Fails on a difference that
+It runs with one device; with a table of two devices it runs again with two, and what is asked only then is compared with that table.
+A line of REAL.tsv is `question<TAB>answer`, one of DIFFERENCES.tsv `question or pattern (fnmatch)<TAB>reason`. Fails on a difference that
 no line of DIFFERENCES.tsv covers, and on a line of it that covers none. --list prints the uncovered differences as
 `question<TAB>real<TAB>here` and succeeds."""
 import fnmatch
