@@ -181,14 +181,23 @@ enum twin_answer mirror_complete(struct space *space)
 	return answer;
 }
 
+/* Whose access was taken away must not keep it through the twin, though views dangle then. */
+static void shut(const struct space *space, struct mapping *mapping, uint64_t readers)
+{
+	if (mapping->readers & ~readers && drv.cuMemUnmap(twin_start(space, mapping), mapping->bytes) == CUDA_SUCCESS)
+		mapping->state = MAPPING_PLAIN;
+}
+
 enum twin_answer mirror_follow_access(struct space *space, uint64_t start, uint64_t end)
 {
 	for (size_t i = 0; i < space->count; i++) {
 		struct mapping *mapping = &space->mappings[i];
 		if (mapping->state != MAPPING_MIRRORED || mapping->start < start || mapping->start >= end)
 			continue;
-		CUresult result = let_read(space, mapping, readers_of(mapping->start));
+		uint64_t readers = readers_of(mapping->start);
+		CUresult result = let_read(space, mapping, readers);
 		if (result != CUDA_SUCCESS) {
+			shut(space, mapping, readers);
 			space->broken = true;
 			withdraw(space);
 			return failed(result);

@@ -97,9 +97,9 @@ API cuconst_result cuconst_view(uint64_t ptr, size_t bytes, uint64_t *ret_view)
 		return CUCONST_ERROR_INVALID_VALUE;
 	if (!protect_active())
 		return CUCONST_ERROR_NOT_ACTIVE;
-	/* Allocations that share a mapping: the twin goes on where they end. */
+	/* Allocations that share a mapping: the twin goes on where they end, and where one was freed. */
 	if (serve_used() && serve_overrun(ptr, ptr + bytes))
-		return CUCONST_ERROR_OUT_OF_RANGE;
+		return serve_overrun(ptr, ptr + 1) ? CUCONST_ERROR_NOT_DEVICE : CUCONST_ERROR_OUT_OF_RANGE;
 	if (twin_of(ptr, bytes, ret_view))
 		return CUCONST_OK;
 	if (twin_is(ptr, bytes, NULL)) {

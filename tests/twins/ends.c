@@ -168,6 +168,43 @@ static void through_another(const char *argument)
 	_exit(5);
 }
 
+/* A stream that was asked, and said that all has ended: what ran there has nothing to do with a later error of the program's own. */
+static void asked_before_own_fault(const char *argument)
+{
+	CUdeviceptr at = allocate(1), twin = view(at, GRAIN), wild = 4096;
+	int count = 4, no = 0;
+	void *params[] = {&twin, &q, &count, &no};
+
+	CHECK(cuLaunchKernel(function("read_or_store"), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+	CUresult result;
+	while ((result = cuStreamQuery(stream)) == CUDA_ERROR_NOT_READY)
+		;
+	CHECK(result);
+	store_through(wild, stream);
+	EXPECT(cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS);
+	_exit(5);
+}
+
+/* Access that is taken away is the twin's no more either, also when the driver does not take it away there. */
+static void access_that_cannot_follow(const char *argument)
+{
+	CUmemAccessDesc none = {.location = device_memory.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_NONE};
+	CUdeviceptr at = allocate(1), twin = view(at, GRAIN);
+	size_t before = free_memory();
+	uint64_t seen = 77;
+	int word;
+
+	fail_nth("cuMemSetAccess", 2, CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK(cuMemSetAccess(at, GRAIN, &none, 1));
+	EXPECT(cuMemcpyDtoH(&word, twin, 4) != CUDA_SUCCESS);
+	EXPECT(cuconst_view(at, 4, &seen) != CUCONST_OK && seen == 77);
+	let_write(at, 1);
+	CHECK(cuMemsetD32(at, 5, 1));
+	EXPECT(view(at, GRAIN) == twin && word_at(twin) == 5);
+	give_back(at, 1);
+	EXPECT(free_memory() == before + GRAIN);
+}
+
 /* A size beyond the parameters is the driver's to refuse: what lies there is not read, and need not be memory at all. */
 static void extra_too_large(const char *argument)
 {
@@ -274,6 +311,8 @@ static const struct scene scenes[] = {
 	{"reset_at_once", reset_at_once},
 	{"default_stream_first", default_stream_first},
 	{"through_another", through_another},
+	{"asked_before_own_fault", asked_before_own_fault},
+	{"access_that_cannot_follow", access_that_cannot_follow},
 	{"extra_too_large", extra_too_large},
 	{"stream_gone", stream_gone},
 	{"across", across},

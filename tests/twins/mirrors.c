@@ -252,6 +252,7 @@ static void served(const char *mode)
 	EXPECT(cuconst_view(large, 16, &none) == CUCONST_ERROR_NOT_DEVICE && none == 77);
 	/* A piece that is freed and given again: the view shows whose it is now. */
 	CHECK(cuMemFree(p));
+	EXPECT(cuconst_view(p, SIZE, &none) == CUCONST_ERROR_NOT_DEVICE && none == 77);
 	CHECK(cuMemAlloc(&p, SIZE));
 	CHECK(cuMemsetD32(p, 73, COUNT));
 	EXPECT(word_at(view(p, SIZE)) == 73);

@@ -17,8 +17,9 @@ def test_a_reset_context_can_fault_again(tmp_path):
     assert kernels(done) == ["add_each"] * 2, done
 
 
-def test_launches_of_a_gone_context_are_not_blamed(tmp_path):
-    done = play("reset_then_own_fault", tmp_path)
+@pytest.mark.parametrize("scene", ["reset_then_own_fault", "asked_before_own_fault"])
+def test_launches_that_ended_are_not_blamed(scene, tmp_path):
+    done = play(scene, tmp_path)
     assert done.returncode == 5, done
     assert not done.violations, done
 
@@ -74,6 +75,12 @@ def test_several_reservations_at_once(scene, mode, tmp_path):
     if done.returncode == 77:
         pytest.skip("no reservations next to each other")
     assert done.returncode == 0, done
+
+
+def test_access_that_cannot_follow(tmp_path):
+    done = play("access_that_cannot_follow", tmp_path)
+    assert done.returncode == 0, done
+    assert done.stderr.count("has no read-only twin") == 1, done
 
 
 @pytest.mark.parametrize("mode", ["log", "strict"])

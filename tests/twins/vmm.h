@@ -88,13 +88,18 @@ __attribute__((unused)) static unsigned long long calls(const char *symbol)
 	return count ? count(symbol) : 0;
 }
 
-/* The next call of a driver function answers `status`, on the software GPU. */
-__attribute__((unused)) static void fail_next(const char *symbol, int status)
+/* The nth call from now on of a driver function answers `status`, on the software GPU. */
+__attribute__((unused)) static void fail_nth(const char *symbol, uint64_t nth, int status)
 {
 	static _Bool (*fail)(const char *, uint64_t, int);
 	if (!fail)
 		*(void **)&fail = dlsym(RTLD_DEFAULT, "softgpu_fail");
-	EXPECT(fail && fail(symbol, 1, status));
+	EXPECT(fail && fail(symbol, nth, status));
+}
+
+__attribute__((unused)) static void fail_next(const char *symbol, int status)
+{
+	fail_nth(symbol, 1, status);
 }
 
 #endif
