@@ -43,6 +43,37 @@ static void device(void)
 	answer_yes("freed_address_again", one == two);
 }
 
+/* Which memory the current context knows. Asked where there are two devices that reach each other. */
+static void of_two_devices(void)
+{
+	CUdeviceptr own = device_memory(1000), base = 0, other, managed, pooled;
+	CUcontext here, there;
+	size_t bytes = 0;
+	void *host;
+	int devices = 0, reaches = 0;
+
+	NEED(cuDeviceGetCount(&devices));
+	if (devices < 2 || cuDeviceCanAccessPeer(&reaches, 0, 1) != CUDA_SUCCESS || !reaches)
+		return;
+	NEED(cuCtxGetCurrent(&here));
+	NEED(cuDevicePrimaryCtxRetain(&there, 1));
+	NEED(cuCtxSetCurrent(there));
+	other = device_memory(1000);
+	NEED(cuMemAllocManaged(&managed, 1000, CU_MEM_ATTACH_GLOBAL));
+	NEED(cuMemHostAlloc(&host, 1000, 0));
+	NEED(cuMemAllocAsync(&pooled, 1000, NULL));
+	NEED(cuCtxSynchronize());
+	answer_status("other_range_of_own", cuMemGetAddressRange(&base, &bytes, own));
+	NEED(cuCtxSetCurrent(here));
+	answer_status("range_of_other", cuMemGetAddressRange(&base, &bytes, other));
+	answer_status("range_of_other_managed", cuMemGetAddressRange(&base, &bytes, managed));
+	answer_status("range_of_other_host", cuMemGetAddressRange(&base, &bytes, (CUdeviceptr)(uintptr_t)host));
+	answer_status("range_of_other_pool", cuMemGetAddressRange(&base, &bytes, pooled));
+	NEED(cuCtxEnablePeerAccess(there, 0));
+	answer_status("range_of_peer", cuMemGetAddressRange(&base, &bytes, other));
+	answer_status("free_of_other", cuMemFree(other));
+}
+
 static void pitched(void)
 {
 	CUdeviceptr memory = 0;
@@ -161,6 +192,7 @@ static const struct topic topics[] = {
 	{.name = "pitched", .ask = pitched},
 	{.name = "pinned", .ask = pinned},
 	{.name = "managed", .ask = managed},
+	{.name = "of_two_devices", .ask = of_two_devices, .alone = true},
 	{.name = NULL},
 };
 const struct family memory_family = {.name = "memory", .topics = topics};

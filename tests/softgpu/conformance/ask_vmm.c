@@ -140,6 +140,8 @@ static void mapping(void)
 	answer_status("access_two_mappings", cuMemSetAccess(address, size * 2, &writing, 1));
 	answer_status("set_across_mappings", cuMemsetD8(address + size - 16, 0, 32));
 	answer_status("copy_across_mappings", cuMemcpyDtoD(address + size - 16, address, 32));
+	/* It is not waited for, and would lose its memory. */
+	NEED(cuCtxSynchronize());
 	answer_status("unreserve_mapped", cuMemAddressFree(address, size * 2));
 	answer_status("unmap_part", cuMemUnmap(address, size / 2));
 	answer_status("unmap_two", cuMemUnmap(address, size * 2));
@@ -323,9 +325,13 @@ static void two_devices(void)
 	answer_status("other_give_write", cuMemSetAccess(alias, grain(), &other, 1));
 	answer_status("other_set_of_reader", cuMemsetD32(alias, 6, 1));
 	answer_number("other_set_seen", word_at(alias));
+	CUdeviceptr base = 0;
+	size_t bytes = 0;
+	answer_status("other_range_of_mapping", cuMemGetAddressRange(&base, &bytes, alias));
 	NEED(cuCtxSetCurrent(here));
 	answer_status("own_set_of_reader", cuMemsetD32(alias, 7, 1));
 	answer_status("own_peer_copy_of_reader", cuMemcpyPeer(alias, here, alias + 64, here, 16));
+	answer_status("own_peer_copy_for_other", cuMemcpyPeer(alias, there, alias + 64, here, 16));
 }
 
 static const struct topic topics[] = {

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Runs the conformance program on the software GPU and compares its answers with those of a real driver.
 
-    compare.py PROGRAM REAL.tsv DIFFERENCES.tsv [--list]
+    compare.py PROGRAM REAL.tsv DIFFERENCES.tsv [REAL_OF_TWO_DEVICES.tsv] [--list]
 
+It runs with one device; with a table of two devices it runs again with two, and what is asked only then is compared with that table.
 A line of REAL.tsv is `question<TAB>answer`, one of DIFFERENCES.tsv `question or pattern (fnmatch)<TAB>reason`. Fails on a difference that
 no line of DIFFERENCES.tsv covers, and on a line of it that covers none. --list prints the uncovered differences as
 `question<TAB>real<TAB>here` and succeeds."""
@@ -43,13 +44,23 @@ def read_file(path):
         return read_table(file.read(), path)
 
 
-def main():
-    program, real_path, differences_path = sys.argv[1:4]
-    environment = dict(os.environ, SOFTGPU_DEVICES="1", SOFTGPU_QUIET="1")
+def ask(program, devices):
+    environment = dict(os.environ, SOFTGPU_DEVICES=str(devices), SOFTGPU_QUIET="1")
     run = subprocess.run([program], env=environment, stdout=subprocess.PIPE, text=True)
     if run.returncode != 0:
         sys.exit(f"{program} ended with {run.returncode}")
-    here, real, reasons = read_table(run.stdout, program), read_file(real_path), read_file(differences_path)
+    return read_table(run.stdout, program)
+
+
+def main():
+    program, real_path, differences_path, *two_devices = [argument for argument in sys.argv[1:] if argument != "--list"]
+    here, real, reasons = ask(program, 1), read_file(real_path), read_file(differences_path)
+    for path in two_devices:
+        added = read_file(path)
+        if added.keys() & real.keys():
+            sys.exit(f"{path}: {sorted(added.keys() & real.keys())} are in {real_path}, too")
+        real.update(added)
+        here = {**ask(program, 2), **here}
     if min(len(here), len(real)) < LEAST_QUESTIONS:
         sys.exit(f"only {len(real)} and {len(here)} answers")
     different, uncovered, stale = compare(real, here, reasons)

@@ -10,15 +10,18 @@ COMPARE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "compare.py")
 SAME = "".join(f"family.question_{i}\tCUDA_SUCCESS\n" for i in range(400))
 
 
-def run(real, here, differences, status=0):
+def run(real, here, differences, status=0, two=None, here_two=""):
+    """`here_two` is what the program says beside `here` when there are two devices."""
+    names = ("program", "real.tsv", "here.tsv", "differences.tsv", "two.tsv", "here2.tsv")
     with tempfile.TemporaryDirectory() as folder:
-        paths = {name: os.path.join(folder, name) for name in ("program", "real.tsv", "here.tsv", "differences.tsv")}
-        for name, text in (("real.tsv", real), ("here.tsv", here), ("differences.tsv", differences),
-                           ("program", f"#!/bin/sh\ncat {paths['here.tsv']}\nexit {status}\n")):
+        paths = {name: os.path.join(folder, name) for name in names}
+        script = f'#!/bin/sh\ncat {paths["here.tsv"]}\n[ "$SOFTGPU_DEVICES" = 1 ] || cat {paths["here2.tsv"]}\nexit {status}\n'
+        for name, text in zip(names, (script, real, here, differences, two or "", here_two)):
             with open(paths[name], "w") as out:
                 out.write(text)
         os.chmod(paths["program"], stat.S_IRWXU)
-        done = subprocess.run([sys.executable, COMPARE, paths["program"], paths["real.tsv"], paths["differences.tsv"]],
+        done = subprocess.run([sys.executable, COMPARE, paths["program"], paths["real.tsv"], paths["differences.tsv"],
+                               *([paths["two.tsv"]] if two is not None else [])],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         return done.returncode, done.stdout
 
@@ -47,6 +50,14 @@ def main():
     check(False, "no reason given", SAME, changed, "family.question_7\n")
     check(False, "an answer twice", SAME, SAME + "family.question_7\tCUDA_SUCCESS\n", "")
     check(False, "a program that fails", SAME, SAME, "", status=1)
+    other = "family.other\tCUDA_SUCCESS\n"
+    check(True, "a question of two devices", SAME, SAME, "", two=other, here_two=other)
+    check(True, "without a table of two devices none is asked", SAME, SAME, "", here_two=other)
+    check(False, "a difference with two devices", SAME, SAME, "", two=other, here_two="family.other\tno\n")
+    check(False, "a missing answer of two devices", SAME, SAME, "", two=other)
+    check(False, "an answer too many of two devices", SAME, SAME, "", two="", here_two=other)
+    check(True, "a listed difference with two devices", SAME, SAME, "family.other\tthe reason\n", two=other, here_two="family.other\tno\n")
+    check(False, "a question of one device in the table of two", SAME, SAME, "", two=SAME)
     check(False, "too few questions", SAME[:2000], SAME[:2000], "")
 
 

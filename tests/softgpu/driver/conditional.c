@@ -48,7 +48,7 @@ CUresult sg_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out
 		return CUDA_ERROR_INVALID_VALUE;
 	sg_lock();
 	struct sg_graph *graph = sg_graph_of(hGraph);
-	struct sg_context *context = ctx == NULL ? sg_context_current() : sg_context_of(ctx);
+	struct sg_context *context = sg_context_of(ctx);
 	CUresult status = graph == NULL     ? CUDA_ERROR_INVALID_VALUE
 	                  : context == NULL ? CUDA_ERROR_INVALID_CONTEXT
 	                                    : CUDA_SUCCESS;

@@ -14,6 +14,7 @@ struct side {
 	CUmemorytype type;
 	uint64_t address; /* after the offsets */
 	size_t pitch, slice;
+	const struct sg_context *context; /* that reaches for it */
 	bool pageable;
 };
 
@@ -58,16 +59,18 @@ static CUresult resolve(struct side *side, uint64_t start, CUarray handle, size_
 	    __builtin_add_overflow(rows, asked->Height - 1, &rows) || __builtin_mul_overflow(rows, pitch, &reach) ||
 	    __builtin_add_overflow(reach, asked->WidthInBytes, &reach))
 		return CUDA_ERROR_INVALID_VALUE;
-	enum sg_place place = sg_place_of(side->address, reach, write);
+	enum sg_place place = sg_place_of(side->context, side->address, reach, write);
 	side->pageable = place == SG_PLACE_PAGEABLE;
 	if (place == SG_PLACE_NOWHERE || (side->pageable && side->type == CU_MEMORYTYPE_DEVICE))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
 
-CUresult sg_copy_plan(const CUDA_MEMCPY3D *asked, struct sg_copy *ret_copy)
+CUresult sg_copy_plan(const CUDA_MEMCPY3D *asked, const struct sg_context *to_context,
+                      const struct sg_context *from_context, struct sg_copy *ret_copy)
 {
-	struct side from = {.type = asked->srcMemoryType}, to = {.type = asked->dstMemoryType};
+	struct side from = {.type = asked->srcMemoryType, .context = from_context};
+	struct side to = {.type = asked->dstMemoryType, .context = to_context};
 
 	*ret_copy = (struct sg_copy){.asked = *asked};
 	if (asked->WidthInBytes == 0 || asked->Height == 0 || asked->Depth == 0)
@@ -159,7 +162,7 @@ static bool recheck(struct sg_copy *copy)
 			continue;
 		if (!sg_arena_holds(side[i])) {
 			sg_lock();
-			*pageable[i] = sg_place_of(side[i], reach, i == 0) != SG_PLACE_KNOWN;
+			*pageable[i] = sg_place_of(NULL, side[i], reach, i == 0) != SG_PLACE_KNOWN;
 			sg_unlock();
 			continue;
 		}

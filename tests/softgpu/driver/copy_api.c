@@ -7,8 +7,28 @@
 #include "tests/softgpu/driver/op.h"
 #include "tests/softgpu/driver/stream.h"
 
+/* The contexts that a copy between peers names. NULL is the current one. */
+struct peers {
+	CUcontext to, from;
+};
+
+/* Each side is reached by the context that is named for it, else by that of the stream. */
+static CUresult plan(const CUDA_MEMCPY3D *asked, const struct peers *peers, const struct sg_stream *stream,
+                     struct sg_copy *ret_copy)
+{
+	const struct sg_context *to = stream->context, *from = stream->context;
+
+	if (peers != NULL) {
+		to = peers->to != NULL ? sg_context_of(peers->to) : sg_context_current();
+		from = peers->from != NULL ? sg_context_of(peers->from) : sg_context_current();
+		if (to == NULL || from == NULL)
+			return CUDA_ERROR_INVALID_CONTEXT;
+	}
+	return sg_copy_plan(asked, to, from, ret_copy);
+}
+
 /* Plans, stages and submits. A synchronous copy waits; so does an asynchronous one to pageable memory, as in the driver. */
-static CUresult copy_now(const CUDA_MEMCPY3D *asked, CUstream handle, bool wait)
+static CUresult copy_between(const CUDA_MEMCPY3D *asked, const struct peers *peers, CUstream handle, bool wait)
 {
 	struct sg_stream *stream;
 	struct sg_op op = {.kind = SG_OP_COPY};
@@ -18,7 +38,7 @@ static CUresult copy_now(const CUDA_MEMCPY3D *asked, CUstream handle, bool wait)
 	sg_lock();
 	CUresult status = sg_stream_of(handle, &stream);
 	if (status == CUDA_SUCCESS)
-		status = sg_copy_plan(asked, &op.copy);
+		status = plan(asked, peers, stream, &op.copy);
 	if (status == CUDA_SUCCESS && op.copy.width == 0 && stream->capture == NULL) {
 		sg_unlock();
 		return CUDA_SUCCESS;
@@ -32,6 +52,11 @@ static CUresult copy_now(const CUDA_MEMCPY3D *asked, CUstream handle, bool wait)
 		status = sg_submit(stream, &op, wait);
 	sg_unlock();
 	return status;
+}
+
+static CUresult copy_now(const CUDA_MEMCPY3D *asked, CUstream stream, bool wait)
+{
+	return copy_between(asked, NULL, stream, wait);
 }
 
 static CUDA_MEMCPY3D linear(CUmemorytype to_type, uint64_t to, CUmemorytype from_type, uint64_t from, size_t bytes)
@@ -107,29 +132,24 @@ CUresult sg_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, s
 	return copy_linear(CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_DEVICE, srcDevice, ByteCount, hStream, false);
 }
 
-static CUresult check_peers(CUcontext a, CUcontext b)
+static CUresult copy_peer(CUdeviceptr to, CUdeviceptr from, const struct peers *peers, size_t bytes, CUstream stream,
+                          bool wait)
 {
-	sg_lock();
-	/* NULL is the current context. */
-	bool alive = (a == NULL || sg_context_of(a) != NULL) && (b == NULL || sg_context_of(b) != NULL);
-	sg_unlock();
-	return alive ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+	CUDA_MEMCPY3D asked = linear(CU_MEMORYTYPE_UNIFIED, to, CU_MEMORYTYPE_UNIFIED, from, bytes);
+
+	return copy_between(&asked, peers, stream, wait);
 }
 
 CUresult sg_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
                          size_t ByteCount)
 {
-	CUresult status = check_peers(dstContext, srcContext);
-
-	return status != CUDA_SUCCESS ? status : sg_cuMemcpy(dstDevice, srcDevice, ByteCount);
+	return copy_peer(dstDevice, srcDevice, &(struct peers){dstContext, srcContext}, ByteCount, NULL, true);
 }
 
 CUresult sg_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
                               size_t ByteCount, CUstream hStream)
 {
-	CUresult status = check_peers(dstContext, srcContext);
-
-	return status != CUDA_SUCCESS ? status : sg_cuMemcpyAsync(dstDevice, srcDevice, ByteCount, hStream);
+	return copy_peer(dstDevice, srcDevice, &(struct peers){dstContext, srcContext}, ByteCount, hStream, false);
 }
 
 static CUresult copy_2d(const CUDA_MEMCPY2D *asked, CUstream stream, bool wait)
@@ -220,8 +240,7 @@ static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *asked, CUstream stream, b
 		.Height = asked->Height,
 		.Depth = asked->Depth,
 	};
-	CUresult status = check_peers(asked->dstContext, asked->srcContext);
-	return status != CUDA_SUCCESS ? status : copy_3d(&whole, stream, wait);
+	return copy_between(&whole, &(struct peers){asked->dstContext, asked->srcContext}, stream, wait);
 }
 
 CUresult sg_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
@@ -253,12 +272,13 @@ static CUresult batch_stream(CUstream handle)
 
 static CUresult copy_batch(const CUDA_MEMCPY3D *list, size_t count, size_t *failed, CUstream stream)
 {
-	struct sg_copy plan;
-	CUresult status = CUDA_SUCCESS;
+	struct sg_copy copy;
+	struct sg_stream *own;
 
 	sg_lock();
+	CUresult status = sg_stream_of(stream, &own);
 	for (size_t i = 0; i < count && status == CUDA_SUCCESS; i++) {
-		status = sg_copy_plan(&list[i], &plan);
+		status = plan(&list[i], NULL, own, &copy);
 		if (status != CUDA_SUCCESS && failed != NULL)
 			*failed = i;
 	}

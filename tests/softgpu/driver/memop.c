@@ -17,7 +17,7 @@ static size_t width_of(CUstreamBatchMemOpType type)
 	return type == CU_STREAM_MEM_OP_WRITE_VALUE_64 || type == CU_STREAM_MEM_OP_WAIT_VALUE_64 ? 8 : 4;
 }
 
-static CUresult check_one(const CUstreamBatchMemOpParams *op)
+static CUresult check_one(const struct sg_context *context, const CUstreamBatchMemOpParams *op)
 {
 	bool write = op->operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 || op->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
 	uint64_t address = write ? op->writeValue.address : op->waitValue.address;
@@ -42,17 +42,18 @@ static CUresult check_one(const CUstreamBatchMemOpParams *op)
 	}
 	/* A write through a read-only mapping is accepted here and faults when it runs: the driver does so. */
 	if (address % width_of(op->operation) != 0 ||
-	    sg_place_of(address, width_of(op->operation), false) != SG_PLACE_KNOWN)
+	    sg_place_of(context, address, width_of(op->operation), false) != SG_PLACE_KNOWN)
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
 
-CUresult sg_values_plan(const CUstreamBatchMemOpParams *list, unsigned count, unsigned flags, struct sg_op *ret_op)
+CUresult sg_values_plan(const struct sg_context *context, const CUstreamBatchMemOpParams *list, unsigned count,
+                        unsigned flags, struct sg_op *ret_op)
 {
 	if ((list == NULL && count > 0) || count > BATCH_MAX || flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < count; i++) {
-		CUresult status = check_one(&list[i]);
+		CUresult status = check_one(context, &list[i]);
 		if (status != CUDA_SUCCESS)
 			return status;
 	}
@@ -137,7 +138,7 @@ CUresult sg_cuStreamBatchMemOp_v2(CUstream handle, unsigned int count, CUstreamB
 	sg_lock();
 	CUresult status = sg_stream_of(handle, &stream);
 	if (status == CUDA_SUCCESS)
-		status = sg_values_plan(paramArray, count, flags, &op);
+		status = sg_values_plan(stream->context, paramArray, count, flags, &op);
 	if (status == CUDA_SUCCESS) {
 		op.context = stream->context;
 		status = sg_submit(stream, &op, false);

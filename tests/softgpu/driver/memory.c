@@ -123,17 +123,10 @@ void sg_memory_end(struct sg_context *context)
 	}
 }
 
-static bool may_reach(const struct sg_allocation *allocation, bool write)
-{
-	const struct sg_context *context = sg_context_current();
-
-	return sg_access_allows(allocation->access, allocation->device, write) ||
-	       (context != NULL && sg_access_allows(allocation->access, context->device, write));
-}
-
-enum sg_place sg_place_of(uint64_t address, size_t bytes, bool write)
+enum sg_place sg_place_of(const struct sg_context *context, uint64_t address, size_t bytes, bool write)
 {
 	struct sg_allocation *allocation = sg_allocation_at(address);
+	int device = context != NULL ? context->device : SG_ANY_DEVICE;
 
 	if (bytes > UINT64_MAX - address)
 		return SG_PLACE_NOWHERE;
@@ -141,7 +134,7 @@ enum sg_place sg_place_of(uint64_t address, size_t bytes, bool write)
 		return address == 0 || sg_arena_holds(address) ? SG_PLACE_NOWHERE : SG_PLACE_PAGEABLE;
 	for (;;) {
 		size_t left = allocation->bytes - (size_t)(address - allocation->address);
-		if (!may_reach(allocation, write))
+		if (!sg_access_allows(allocation->access, device, write))
 			return SG_PLACE_NOWHERE;
 		if (bytes <= left)
 			return SG_PLACE_KNOWN;
@@ -167,7 +160,7 @@ bool sg_kernel_check(void *data, uint64_t address, size_t bytes, bool write)
 		        (atomic_load_explicit(&context->peers, memory_order_relaxed) & 1u << device) != 0);
 	}
 	sg_lock();
-	bool known = sg_allocation_at(address) != NULL && sg_place_of(address, bytes, write) == SG_PLACE_KNOWN;
+	bool known = sg_allocation_at(address) != NULL && sg_place_of(context, address, bytes, write) == SG_PLACE_KNOWN;
 	sg_unlock();
 	return known;
 }

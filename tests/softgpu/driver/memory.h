@@ -73,8 +73,8 @@ enum sg_place {
 	SG_PLACE_KNOWN,    /* device, pinned, managed: plain loads and stores are safe */
 	SG_PLACE_PAGEABLE, /* ordinary host memory, perhaps */
 };
-/* Where [address, address + bytes) is, for a call of the current context: its device needs the access, or the one that holds the memory. */
-enum sg_place sg_place_of(uint64_t address, size_t bytes, bool write);
+/* Where [address, address + bytes) is, for the context that reaches for it: its device needs the access. NULL: any device with the access will do. */
+enum sg_place sg_place_of(const struct sg_context *context, uint64_t address, size_t bytes, bool write);
 
 /* For kernels, without the lock. Fits struct ptx_memory: data is the struct sg_context. */
 bool sg_kernel_check(void *data, uint64_t address, size_t bytes, bool write);

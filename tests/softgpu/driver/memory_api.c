@@ -109,10 +109,21 @@ CUresult sg_cuMemFree_v2(CUdeviceptr dptr)
 	return status;
 }
 
+/* The call knows the memory of the current context's device, and what is everywhere; not that of another device. */
+static const struct sg_allocation *found_here(uint64_t address)
+{
+	const struct sg_allocation *allocation = sg_allocation_at(address);
+	const struct sg_context *context = sg_context_current();
+	bool elsewhere = allocation != NULL && context != NULL && allocation->device != context->device &&
+	                 allocation->kind != SG_MEMORY_MANAGED && allocation->kind < SG_MEMORY_HOST;
+
+	return elsewhere ? NULL : allocation;
+}
+
 CUresult sg_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
 {
 	sg_lock();
-	const struct sg_allocation *allocation = sg_allocation_at(dptr);
+	const struct sg_allocation *allocation = found_here(dptr);
 	if (allocation != NULL && pbase != NULL)
 		*pbase = allocation->address;
 	if (allocation != NULL && psize != NULL)

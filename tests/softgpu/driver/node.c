@@ -8,6 +8,12 @@
 #include "tests/softgpu/driver/graph_memory.h"
 #include "tests/softgpu/driver/module.h"
 
+/* The context that a node names, or the current one. */
+static struct sg_context *named(CUcontext handle)
+{
+	return handle != NULL ? sg_context_of(handle) : sg_context_current();
+}
+
 static CUresult plan_kernel(const CUDA_KERNEL_NODE_PARAMS_v3 *params, struct sg_op *ret_op)
 {
 	CUlaunchConfig config = {params->gridDimX,
@@ -24,7 +30,7 @@ static CUresult plan_kernel(const CUDA_KERNEL_NODE_PARAMS_v3 *params, struct sg_
 	struct sg_function *function;
 
 	sg_lock();
-	struct sg_context *context = params->ctx != NULL ? sg_context_of(params->ctx) : sg_context_current();
+	struct sg_context *context = named(params->ctx);
 	sg_unlock();
 	CUresult status = sg_function_in(asked, context, &function);
 	if (status != CUDA_SUCCESS)
@@ -73,13 +79,14 @@ CUresult sg_node_plan(const CUgraphNodeParams *params, struct sg_op *ret_op)
 		break;
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
 		ret_op->kind = SG_OP_COPY;
-		status = sg_copy_plan(&params->memcpy.copyParams, &ret_op->copy);
+		status = sg_copy_plan(&params->memcpy.copyParams, named(params->memcpy.copyCtx),
+		                      named(params->memcpy.copyCtx), &ret_op->copy);
 		break;
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		ret_op->kind = SG_OP_SET;
-		status = sg_set_plan(params->memset.dst, params->memset.pitch, params->memset.value,
-		                     params->memset.elementSize, params->memset.width, params->memset.height,
-		                     &ret_op->set);
+		status = sg_set_plan(named(params->memset.ctx), params->memset.dst, params->memset.pitch,
+		                     params->memset.value, params->memset.elementSize, params->memset.width,
+		                     params->memset.height, &ret_op->set);
 		if (params->memset.width == 0 || params->memset.height == 0)
 			status = CUDA_ERROR_INVALID_VALUE;
 		break;
@@ -99,7 +106,8 @@ CUresult sg_node_plan(const CUgraphNodeParams *params, struct sg_op *ret_op)
 		status = plan_event(params->eventRecord.event, SG_OP_RECORD, ret_op);
 		break;
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
-		status = sg_values_plan(params->memOp.paramArray, params->memOp.count, params->memOp.flags, ret_op);
+		status = sg_values_plan(named(params->memOp.ctx), params->memOp.paramArray, params->memOp.count,
+		                        params->memOp.flags, ret_op);
 		break;
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
 		ret_op->kind = SG_OP_ALLOC;

@@ -124,19 +124,24 @@ void sg_exec_free(struct sg_exec *exec);
 struct sg_exec *sg_exec_clone(const struct sg_exec *exec);
 void sg_graph_free(struct sg_graph *graph);
 
-/* copy.c: checks an asked copy and lays it out. Lock held. A copy of no bytes succeeds with width 0. */
-CUresult sg_copy_plan(const CUDA_MEMCPY3D *asked, struct sg_copy *ret_copy);
+/*
+ * copy.c: checks an asked copy and lays it out. Lock held. The device of each side's context needs access to that side's memory (NULL: any
+ * device's access will do). A copy of no bytes succeeds with width 0.
+ */
+CUresult sg_copy_plan(const CUDA_MEMCPY3D *asked, const struct sg_context *to_context,
+                      const struct sg_context *from_context, struct sg_copy *ret_copy);
 /* Takes the bytes of a pageable source now, as the driver does for asynchronous copies. False when they cannot be read. */
 bool sg_copy_stage(struct sg_copy *copy);
 /* set.c: the same for a set. */
-CUresult sg_set_plan(uint64_t to, size_t pitch, unsigned value, unsigned element, size_t width, size_t height,
-                     struct sg_set *ret_set);
+CUresult sg_set_plan(const struct sg_context *context, uint64_t to, size_t pitch, unsigned value, unsigned element,
+                     size_t width, size_t height, struct sg_set *ret_set);
 /* launch.c: the same for a launch of a function that sg_function_in found; what it returns in ret_launch is owned by the caller. */
 CUresult sg_launch_plan(const CUlaunchConfig *config, CUfunction asked, struct sg_function *function, void **parameters,
                         void **extra, struct sg_launch *ret_launch);
 /* The interpreter's function of a launch. */
 const struct ptx_function *sg_launch_ptx(const struct sg_launch *launch);
 /* memop.c: checks a batch; the list is copied. */
-CUresult sg_values_plan(const CUstreamBatchMemOpParams *list, unsigned count, unsigned flags, struct sg_op *ret_op);
+CUresult sg_values_plan(const struct sg_context *context, const CUstreamBatchMemOpParams *list, unsigned count,
+                        unsigned flags, struct sg_op *ret_op);
 
 #endif

@@ -7,8 +7,8 @@
 #include "tests/softgpu/driver/probe.h"
 #include "tests/softgpu/driver/stream.h"
 
-CUresult sg_set_plan(uint64_t to, size_t pitch, unsigned value, unsigned element, size_t width, size_t height,
-                     struct sg_set *ret_set)
+CUresult sg_set_plan(const struct sg_context *context, uint64_t to, size_t pitch, unsigned value, unsigned element,
+                     size_t width, size_t height, struct sg_set *ret_set)
 {
 	size_t row, reach;
 
@@ -19,7 +19,7 @@ CUresult sg_set_plan(uint64_t to, size_t pitch, unsigned value, unsigned element
 		return CUDA_SUCCESS;
 	if (__builtin_mul_overflow(width, element, &row) || (height > 1 && pitch < row) || to % element != 0 ||
 	    (height > 1 && pitch % element != 0) || __builtin_mul_overflow(height - 1, pitch, &reach) ||
-	    __builtin_add_overflow(reach, row, &reach) || sg_place_of(to, reach, true) != SG_PLACE_KNOWN)
+	    __builtin_add_overflow(reach, row, &reach) || sg_place_of(context, to, reach, true) != SG_PLACE_KNOWN)
 		return CUDA_ERROR_INVALID_VALUE;
 	ret_set->width = width;
 	ret_set->height = height;
@@ -54,7 +54,7 @@ static CUresult set_now(uint64_t to, size_t pitch, unsigned value, unsigned elem
 	sg_lock();
 	CUresult status = sg_stream_of(handle, &stream);
 	if (status == CUDA_SUCCESS)
-		status = sg_set_plan(to, pitch, value, element, width, height, &op.set);
+		status = sg_set_plan(stream->context, to, pitch, value, element, width, height, &op.set);
 	if (status == CUDA_SUCCESS && (op.set.width > 0 || stream->capture != NULL))
 		status = sg_submit(stream, &op, wait);
 	sg_unlock();

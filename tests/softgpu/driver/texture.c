@@ -65,7 +65,8 @@ static CUresult take_line(struct ptx_texture *texture, const CUDA_RESOURCE_DESC 
 	size_t texel = (size_t)texture->channels * texture->channel_bytes,
 	       texels = resource->res.linear.sizeInBytes / texel;
 	if (texels == 0 || texels > LINE_MAX_TEXELS || resource->res.linear.devPtr % BASE_ALIGNMENT != 0 ||
-	    sg_place_of(resource->res.linear.devPtr, resource->res.linear.sizeInBytes, false) != SG_PLACE_KNOWN)
+	    sg_place_of(sg_context_current(), resource->res.linear.devPtr, resource->res.linear.sizeInBytes, false) !=
+	            SG_PLACE_KNOWN)
 		return CUDA_ERROR_INVALID_VALUE;
 	texture->is_line = true;
 	texture->dimensions = 1;
@@ -84,7 +85,8 @@ static CUresult take_pitched(struct ptx_texture *texture, const CUDA_RESOURCE_DE
 	size_t row = width * texture->channels * texture->channel_bytes;
 	if (width == 0 || height == 0 || width > 1 << 17 || height > 1 << 16 || pitch % PITCH_ALIGNMENT != 0 ||
 	    pitch < row || pitch > 1 << 21 || resource->res.pitch2D.devPtr % BASE_ALIGNMENT != 0 ||
-	    sg_place_of(resource->res.pitch2D.devPtr, (height - 1) * pitch + row, false) != SG_PLACE_KNOWN)
+	    sg_place_of(sg_context_current(), resource->res.pitch2D.devPtr, (height - 1) * pitch + row, false) !=
+	            SG_PLACE_KNOWN)
 		return CUDA_ERROR_INVALID_VALUE;
 	texture->dimensions = 2;
 	texture->size[0] = (uint32_t)width;

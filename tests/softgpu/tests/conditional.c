@@ -45,6 +45,14 @@ static CUfunction get(const char *name)
 	return function;
 }
 
+static CUcontext current(void)
+{
+	CUcontext context = NULL;
+
+	OK(cuCtxGetCurrent(&context));
+	return context;
+}
+
 static void begin(void)
 {
 	enter(0);
@@ -125,7 +133,7 @@ static void if_and_else(void)
 	begin();
 	OK(cuMemAlloc(&out, 8));
 	OK(cuGraphCreate(&graph, 0));
-	OK(cuGraphConditionalHandleCreate(&handle, graph, NULL, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
+	OK(cuGraphConditionalHandleCreate(&handle, graph, current(), 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
 	CUgraph *bodies = add_conditional(graph, handle, CU_GRAPH_COND_TYPE_IF, 2, NULL, &node);
 	OK(cuGraphNodeGetType(node, &type));
 	CHECK(type == CU_GRAPH_NODE_TYPE_CONDITIONAL);
@@ -168,7 +176,7 @@ static void loop(void)
 	OK(cuMemAlloc(&n, 4));
 	OK(cuMemsetD32(n, 0, 1));
 	OK(cuGraphCreate(&graph, 0));
-	OK(cuGraphConditionalHandleCreate(&handle, graph, NULL, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
+	OK(cuGraphConditionalHandleCreate(&handle, graph, current(), 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
 	CUgraph *bodies = add_conditional(graph, handle, CU_GRAPH_COND_TYPE_WHILE, 1, NULL, NULL);
 	add_kernel(bodies[0], "count", parameters, NULL);
 	OK(cuGraphInstantiate(&exec, graph, 0));
@@ -199,11 +207,11 @@ static void switch_and_nested(void)
 	begin();
 	OK(cuMemAlloc(&out, 16));
 	OK(cuGraphCreate(&graph, 0));
-	OK(cuGraphConditionalHandleCreate(&outer, graph, NULL, 0, 0));
+	OK(cuGraphConditionalHandleCreate(&outer, graph, current(), 0, 0));
 	CUgraph *bodies = add_conditional(graph, outer, CU_GRAPH_COND_TYPE_SWITCH, 3, NULL, NULL);
 	add_set(bodies[0], out, 1);
 	add_set(bodies[1], out, 2);
-	OK(cuGraphConditionalHandleCreate(&inner, bodies[2], NULL, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
+	OK(cuGraphConditionalHandleCreate(&inner, bodies[2], current(), 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
 	CUgraph *deep = add_conditional(bodies[2], inner, CU_GRAPH_COND_TYPE_IF, 1, NULL, NULL);
 	add_set(deep[0], out, 3);
 	OK(cuGraphInstantiate(&exec, graph, 0));
@@ -231,7 +239,7 @@ static void updates(void)
 	OK(cuMemAlloc(&out, 16));
 	for (unsigned i = 0; i < 3; i++) {
 		OK(cuGraphCreate(&graphs[i], 0));
-		OK(cuGraphConditionalHandleCreate(&handle, graphs[i], NULL, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
+		OK(cuGraphConditionalHandleCreate(&handle, graphs[i], current(), 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
 		CUgraph *bodies = add_conditional(graphs[i], handle, CU_GRAPH_COND_TYPE_IF, 1, NULL, NULL);
 		add_set(bodies[0], out, 1 + i);
 		if (i == 2)
@@ -270,11 +278,12 @@ static void refused(void)
 	begin();
 	OK(cuGraphCreate(&graph, 0));
 	OK(cuGraphCreate(&other, 0));
-	STATUS(CUDA_ERROR_INVALID_VALUE, cuGraphConditionalHandleCreate(NULL, graph, NULL, 0, 0));
-	STATUS(CUDA_ERROR_INVALID_VALUE, cuGraphConditionalHandleCreate(&handle, NULL, NULL, 0, 0));
-	STATUS(CUDA_ERROR_INVALID_VALUE, cuGraphConditionalHandleCreate(&handle, graph, NULL, 0, 2));
-	OK(cuGraphConditionalHandleCreate(&handle, graph, NULL, 0, 0));
-	OK(cuGraphConditionalHandleCreate(&foreign, other, NULL, 0, 0));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuGraphConditionalHandleCreate(NULL, graph, current(), 0, 0));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuGraphConditionalHandleCreate(&handle, NULL, current(), 0, 0));
+	STATUS(CUDA_ERROR_INVALID_CONTEXT, cuGraphConditionalHandleCreate(&handle, graph, NULL, 0, 0));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuGraphConditionalHandleCreate(&handle, graph, current(), 0, 2));
+	OK(cuGraphConditionalHandleCreate(&handle, graph, current(), 0, 0));
+	OK(cuGraphConditionalHandleCreate(&foreign, other, current(), 0, 0));
 	STATUS(CUDA_ERROR_INVALID_VALUE, try_add(graph, 0x1234, CU_GRAPH_COND_TYPE_IF, 1));
 	STATUS(CUDA_ERROR_INVALID_VALUE, try_add(graph, foreign, CU_GRAPH_COND_TYPE_IF, 1));
 	STATUS(CUDA_ERROR_INVALID_VALUE, try_add(graph, handle, CU_GRAPH_COND_TYPE_IF, 0));

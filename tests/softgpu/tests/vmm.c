@@ -257,6 +257,61 @@ static void access_of_devices(void)
 	leave(0);
 }
 
+/* A call reaches memory by the access of its own device, not of the one that holds the memory; a copy between peers by those of both. */
+static void calls_need_access(void)
+{
+	CUmemGenericAllocationHandle handle;
+	CUmemAccessDesc reading = of(1, CU_MEM_ACCESS_FLAGS_PROT_READ),
+			writing = of(1, CU_MEM_ACCESS_FLAGS_PROT_READWRITE), none = of(0, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+	CUdeviceptr plain = 0, base = 0;
+	CUcontext here, there;
+	CUstream other;
+	size_t bytes = 0;
+	unsigned value = 0;
+
+	enter(0);
+	OK(cuCtxGetCurrent(&here));
+	OK(cuMemCreate(&handle, GRAIN, &on_device, 0));
+	CUdeviceptr a = map_at(handle, GRAIN, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	OK(cuMemsetD32(a, 5, 32));
+	OK(cuMemAlloc(&plain, 128));
+	enter(1);
+	OK(cuCtxGetCurrent(&there));
+	OK(cuStreamCreate(&other, 0));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoH(&value, a, 4));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoD(a, &value, 4));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemsetD32(a, 1, 1));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoD(plain, a, 4));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuStreamWriteValue32(other, a, 1, 0));
+	OK(cuMemcpyPeer(plain, there, a, here, 4));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemcpyPeer(plain, there, a, there, 4));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemcpyPeer(plain, there, a, NULL, 4));
+	STATUS(CUDA_ERROR_INVALID_CONTEXT, cuMemcpyPeer(plain, there, a, (CUcontext)&value, 4));
+	CHECK(word(plain) == 5);
+	OK(cuMemSetAccess(a, GRAIN, &reading, 1));
+	CHECK(word(a) == 5);
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemsetD32(a, 1, 1));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemcpyPeer(a, there, plain, here, 4));
+	OK(cuMemSetAccess(a, GRAIN, &writing, 1));
+	OK(cuMemSetAccess(a, GRAIN, &none, 1));
+	OK(cuMemsetD32(a, 6, 1));
+	CHECK(word(a) == 6);
+	OK(cuCtxSetCurrent(here));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoH(&value, a, 4));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemsetD32(a, 7, 1));
+	/* A stream's work is that of its context's device. */
+	OK(cuMemsetD32Async(a, 8, 1, other));
+	OK(cuStreamSynchronize(other));
+	STATUS(CUDA_ERROR_NOT_FOUND, cuMemGetAddressRange(&base, &bytes, 0));
+	OK(cuMemGetAddressRange(&base, &bytes, plain));
+	OK(cuCtxSetCurrent(there));
+	CHECK(word(a) == 8);
+	STATUS(CUDA_ERROR_NOT_FOUND, cuMemGetAddressRange(&base, &bytes, plain));
+	leave(1);
+	OK(cuCtxSetCurrent(here));
+	leave(0);
+}
+
 /* This program again, as another process: what it is to do with what it is given, and its status. */
 static int in_other_process(const char *what, const char *given)
 {
@@ -392,9 +447,9 @@ static int opened(const char *text)
 
 int main(int argc, char **argv)
 {
-	static const struct test tests[] = {T(read_only_alias), T(retain_refuses_plain_memory), T(mirror),
-	                                    T(stores_fault),    T(access_of_devices),           T(shareable),
-	                                    T(legacy_ipc)};
+	static const struct test tests[] = {
+		T(read_only_alias),   T(retain_refuses_plain_memory), T(mirror),    T(stores_fault),
+		T(access_of_devices), T(calls_need_access),           T(shareable), T(legacy_ipc)};
 
 	if (argc == 3 && strcmp(argv[1], "import") == 0)
 		return imported(argv[2]);
