@@ -61,3 +61,10 @@ void effect_unreserve(struct call *call, uint64_t start, uint64_t bytes)
 	call->state[0].pointer = twins_unreserve_begins(start, bytes);
 	call->after = unreserved_after;
 }
+
+/* A handle of a twin's memory could be mapped again, for writing: it is the owner's to give. */
+void effect_retain(struct call *call, uint64_t address)
+{
+	if (twin_is(address, 1, NULL))
+		call->refused = CUDA_ERROR_NOT_PERMITTED;
+}

@@ -107,14 +107,15 @@ static bool outdone(const struct call *call, size_t nth)
 /* Graph nodes that hold an address in this range, or without any beside it. The array is the caller's to free; NULL: none, or no memory. */
 static struct report_kernel *node_candidates(const struct call *call, const struct range *range, size_t *ret_count)
 {
-	size_t inside = 0, all = 0;
+	size_t inside = 0, all = 0, room;
 	*ret_count = 0;
 	for (size_t i = 0; i < call->slot_count; i++) {
 		all += call->slots[i].range == range;
 		inside += call->slots[i].range == range && !beside(&call->slots[i]);
 	}
 	/* No more than there are: a launch has one such list for each range. */
-	struct report_kernel *kernels = malloc((inside ? inside : all) * sizeof *kernels);
+	room = inside ? inside : all;
+	struct report_kernel *kernels = room ? malloc(room * sizeof *kernels) : NULL;
 	for (size_t i = 0; kernels && i < call->slot_count; i++)
 		if (call->slots[i].range == range && !(inside && beside(&call->slots[i])))
 			judge_slot_kernel(call, &call->slots[i], &kernels[(*ret_count)++]);

@@ -60,6 +60,8 @@ static void mapping_calls(const char *mode)
 	EXPECT(cuMemUnmap(twin, GRAIN) == CUDA_ERROR_NOT_PERMITTED);
 	EXPECT(cuMemAddressFree(twin, GRAIN) == CUDA_ERROR_NOT_PERMITTED);
 	EXPECT(cuMemMap(twin, GRAIN, 0, 0, 0) == CUDA_ERROR_NOT_PERMITTED);
+	CUmemGenericAllocationHandle handle;
+	EXPECT(cuMemRetainAllocationHandle(&handle, (void *)twin) == CUDA_ERROR_NOT_PERMITTED);
 	CHECK(cuMemsetD32(at, 9, 1));
 	EXPECT(word_at(twin) == 9);
 }
