@@ -22,13 +22,19 @@ static void mapped_after(struct call *call, CUresult result)
 		twins_mapped(call->state[0].number, call->state[1].number);
 }
 
-void effect_map(struct call *call, uint64_t start, uint64_t bytes)
+/* A call on [start, start + bytes): refused where a twin lies, else followed by `after`. */
+static void follow(struct call *call, uint64_t start, uint64_t bytes, void (*after)(struct call *, CUresult))
 {
 	call->state[0].number = start;
 	call->state[1].number = bytes;
-	call->after = mapped_after;
+	call->after = after;
 	if (twin_touched(start, bytes))
 		call->refused = CUDA_ERROR_NOT_PERMITTED;
+}
+
+void effect_map(struct call *call, uint64_t start, uint64_t bytes)
+{
+	follow(call, start, bytes, mapped_after);
 }
 
 static void access_after(struct call *call, CUresult result)
@@ -40,11 +46,7 @@ static void access_after(struct call *call, CUresult result)
 /* Making a twin writable would make every view of it writable. */
 void effect_access(struct call *call, uint64_t start, uint64_t bytes)
 {
-	call->state[0].number = start;
-	call->state[1].number = bytes;
-	call->after = access_after;
-	if (twin_touched(start, bytes))
-		call->refused = CUDA_ERROR_NOT_PERMITTED;
+	follow(call, start, bytes, access_after);
 }
 
 static void unreserved_after(struct call *call, CUresult result)
