@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Documents agree with the code: relative links lead somewhere, scripts that are named exist, and README.md's tables hold
-each option of `help=1` and each function of the C API, with no name too many.
+"""Documents agree with the code: relative links lead somewhere, scripts that are named exist, README.md's tables hold each
+option of `help=1` and each function of the C API, with no name too many, and shim/report/LOG.md each
+word that a record is made of.
 
 The options' names come from options_help() itself, through a program compiled here.
 """
@@ -15,6 +16,7 @@ import checks
 
 DEMO = pathlib.Path("scripts/demo_program.py")
 OPTIONS_SOURCE = pathlib.Path("shim/verdict/options.c")
+JSON_SOURCE, LOG = pathlib.Path("shim/report/json.c"), pathlib.Path("shim/report/LOG.md")
 MAIN = '#include <stdio.h>\n#include "shim/verdict/options.h"\nint main(void) { return fputs(options_help(), stdout) < 0; }\n'
 LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
 SCRIPT = re.compile(r"(?<![\w/.])(?:\./)?(scripts/[\w.-]+\w)")
@@ -61,6 +63,15 @@ def sample_problems(readme):
         yield f"README.md: shows lines {shown} of {DEMO}, where bug 1 and protect() are on {real}"
 
 
+def field_problems():
+    """Every word that json.c writes by itself, field or value, stands in LOG.md."""
+    words = set(re.findall(r'"([a-z]\w+)"', checks.text(JSON_SOURCE))) - {"true", "false"}
+    named = set(re.findall(r"`(\w+)`", checks.text(LOG)))
+    yield from (f"{LOG}: {word}, which {JSON_SOURCE} writes, is not documented" for word in sorted(words - named))
+    if not words:
+        yield f"{JSON_SOURCE}: no fields found"
+
+
 def help_text():
     """options_help(), or None when it does not compile. The rest of its file, and so what that calls, is not linked."""
     with tempfile.TemporaryDirectory() as folder:
@@ -91,6 +102,7 @@ def main():
         problems += link_problems(path)
     readme = checks.text(pathlib.Path("README.md"))
     problems += sample_problems(readme)
+    problems += field_problems()
 
     if (checks.ROOT / OPTIONS_SOURCE).is_file():
         said = help_text()
