@@ -34,14 +34,9 @@ static uint64_t mix_text(uint64_t key, const char *text)
 	return mix(key, text != NULL);
 }
 
-static const struct site *event_site(const struct report_event *event)
-{
-	return event->site ? event->site : event->kernel ? &event->kernel->site : NULL;
-}
-
 static uint64_t event_key(const struct report_event *event, const struct site_frame *frame)
 {
-	const struct site *site = event_site(event);
+	const struct site *site = report_event_site(event);
 	uint64_t key = mix(mix(0xcbf29ce484222325u, event->kind), event->action);
 
 	key = mix_text(key, event->api);
@@ -110,7 +105,7 @@ static bool is_power_of_ten(uint64_t count)
 
 enum fold_answer fold_count(const struct report_event *event, uint64_t limit, struct fold_site *ret_site)
 {
-	const struct site *site = event_site(event);
+	const struct site *site = report_event_site(event);
 	const struct site_frame *frame = site ? site_user_frame(site) : NULL;
 	uint64_t key = event_key(event, frame);
 	enum fold_answer answer = FOLD_WRITE;

@@ -83,6 +83,12 @@ struct report_event {
 	const struct site *site; /* of the call; NULL: none */
 };
 
+/* Where it was called from: the event's own site, else that of the launch. NULL: not known. */
+static inline const struct site *report_event_site(const struct report_event *event)
+{
+	return event->site ? event->site : event->kernel ? &event->kernel->site : NULL;
+}
+
 /* Counters of the last line; filled by the caller. */
 struct report_summary {
 	uint64_t ranges_ever, ranges_live, bytes_live;
