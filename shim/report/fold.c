@@ -1,10 +1,9 @@
 #include "shim/report/fold.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
-#include "shim/report/buffer.h"
+#include "registry/lock.h"
 
 #define SLOTS (FOLD_SITES * 2) /* half full at most: probes stay short */
 #define NATIVE_KEY_FRAMES 8
@@ -12,12 +11,12 @@
 _Static_assert((SLOTS & (SLOTS - 1)) == 0, "slots are masked");
 
 static struct {
-	pthread_mutex_t lock;
+	struct lock lock;
 	unsigned used;
 	uint16_t slots[SLOTS]; /* index into sites + 1, 0: free */
 	struct fold_site sites[FOLD_SITES];
 	struct fold_site other;
-} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} table = {.lock = LOCK_INITIALIZER(LOCK_OUTPUT)};
 
 static _Atomic uint64_t total;
 
@@ -111,7 +110,7 @@ enum fold_answer fold_count(const struct report_event *event, uint64_t limit, st
 	enum fold_answer answer = FOLD_WRITE;
 	struct fold_site *entry;
 
-	pthread_mutex_lock(&table.lock);
+	lock_acquire(&table.lock);
 	entry = find(key, event, frame);
 	entry->count++;
 	if (entry->count > limit) {
@@ -122,7 +121,7 @@ enum fold_answer fold_count(const struct report_event *event, uint64_t limit, st
 		entry->mentioned = entry->count;
 		*ret_site = *entry;
 	}
-	pthread_mutex_unlock(&table.lock);
+	lock_release(&table.lock);
 	return answer;
 }
 
@@ -130,7 +129,7 @@ bool fold_next(unsigned *index, uint64_t limit, struct fold_site *ret_site)
 {
 	bool found = false;
 
-	pthread_mutex_lock(&table.lock);
+	lock_acquire(&table.lock);
 	while (!found && *index <= table.used) {
 		struct fold_site *entry = *index == table.used ? &table.other : &table.sites[*index];
 
@@ -141,7 +140,7 @@ bool fold_next(unsigned *index, uint64_t limit, struct fold_site *ret_site)
 			*ret_site = *entry;
 		}
 	}
-	pthread_mutex_unlock(&table.lock);
+	lock_release(&table.lock);
 	return found;
 }
 
@@ -154,6 +153,6 @@ void fold_postfork_child(void)
 {
 	/* Another thread of the parent may have held the lock, in the middle of a change. */
 	memset(&table, 0, sizeof(table));
-	table.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	table.lock = (struct lock)LOCK_INITIALIZER(LOCK_OUTPUT);
 	atomic_store(&total, 0);
 }
