@@ -10,7 +10,6 @@
 #include "shim/twins/twin.h"
 #include "shim/verdict/allocation.h"
 #include "shim/verdict/fault.h"
-#include "shim/verdict/lifecycle.h"
 #include "shim/verdict/options.h"
 #include "shim/verdict/protect.h"
 #include "shim/verdict/verify.h"

@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 #include "registry/registry.h"
-#include "shim/effects/effect.h"
 #include "shim/kernels/paths.h"
 #include "shim/report/site.h"
 
