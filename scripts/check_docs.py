@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Documents agree with the code: relative links lead somewhere, scripts that are named exist, README.md's tables hold each
 option of `help=1` and each function of the C API, with no name too many, and shim/report/LOG.md each
-word that a record is made of.
+word that a record is made of. The version is one and the same everywhere.
 
 The options' names come from options_help() itself, through a program compiled here.
 """
@@ -15,6 +15,7 @@ import tempfile
 import checks
 
 DEMO = pathlib.Path("scripts/demo_program.py")
+HEADER = pathlib.Path("shim/cuconst.h")
 OPTIONS_SOURCE = pathlib.Path("shim/verdict/options.c")
 JSON_SOURCE, LOG = pathlib.Path("shim/report/json.c"), pathlib.Path("shim/report/LOG.md")
 MAIN = '#include <stdio.h>\n#include "shim/verdict/options.h"\nint main(void) { return fputs(options_help(), stdout) < 0; }\n'
@@ -52,6 +53,19 @@ def first_column(table):
         if line.startswith("| `"):
             names |= set(re.findall(r"`([A-Za-z_]+)", line.split("|")[1]))
     return names
+
+
+def version_problems(readme):
+    """One version everywhere: the build's, the header's, the module's, the README's."""
+    number = int(re.search(r"#define CUCONST_VERSION (\d+)", checks.text(HEADER)).group(1))
+    right = f"{number // 10000}.{number // 100 % 100}.{number % 100}"
+    places = {"meson.build": r"version: '([^']*)'", "tools/python/cuconst/__init__.py": r'__version__ = "([^"]*)"'}
+    for path, pattern in places.items():
+        found = re.search(pattern, checks.text(pathlib.Path(path)))
+        if not found or found.group(1) != right:
+            yield f"{path}: its version is not {right}, which {HEADER} has"
+    if right not in section(readme, "Status"):
+        yield f"README.md: its status is not that of {right}, which {HEADER} has"
 
 
 def sample_problems(readme):
@@ -102,6 +116,7 @@ def main():
         problems += link_problems(path)
     readme = checks.text(pathlib.Path("README.md"))
     problems += sample_problems(readme)
+    problems += version_problems(readme)
     problems += field_problems()
 
     if (checks.ROOT / OPTIONS_SOURCE).is_file():
@@ -115,12 +130,12 @@ def main():
         else:
             problems.append(f"{OPTIONS_SOURCE}: the options could not be read")
 
-    header = checks.text(pathlib.Path("shim/cuconst.h"))
+    header = checks.text(HEADER)
     functions = set(re.findall(r"^(?:cuconst_result |int |void \*|const char \*)(cuconst_\w+)\(", header, re.M))
     differ("function", {name for name in first_column(section(readme, "C")) if name.startswith("cuconst_")}, functions,
            problems)
     if not functions:
-        problems.append("shim/cuconst.h: no functions found")
+        problems.append(f"{HEADER}: no functions found")
     return checks.report(problems, f"{len(documents)} documents")
 
 
