@@ -197,7 +197,7 @@ def test_violations_in_a_grandchild_count(tool):
 
 def test_a_shim_that_could_not_start_is_said(tool):
     result = tool("run", "--", sys.executable, "-c", STATUS.format("0, 0, 0, 2"))
-    assert (result.returncode, result.stderr) == (0, "cuconst: warning: the guard could not start in 2 processes, which ran unguarded (the reason was said there)\n")
+    assert (result.returncode, result.stderr) == (0, "cuconst: warning: the guard could not start in 2 processes, which ran unguarded and said why on stderr\n")
 
 
 def test_verbose(tool):
