@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Rules for every file: below 600 lines, no hidden characters, one kind of indentation. Every folder has a README.md; one that
-is deeper than shim/doors may be named in its parent's instead. Of what is no test, every file of code is named in its folder's
-documents.
+"""Rules for every file: below 600 lines, no hidden characters, one kind of indentation. Every folder is named in
+the README.md above it, and has one of its own unless it is deeper than shim/doors. Of what is no test, every file of code is
+named in its folder's documents.
 """
 import fnmatch
 import re
@@ -50,15 +50,15 @@ def line_problems(path, lines):
 
 def readme_problems(folders):
     for folder in sorted(folders):
-        hidden_folder = any(part.startswith(".") for part in folder.parts)
-        if hidden_folder or GENERATED_FOLDERS & set(folder.parts) or (checks.ROOT / folder / "README.md").is_file():
+        if any(part.startswith(".") for part in folder.parts) or GENERATED_FOLDERS & set(folder.parts):
             continue
-        if len(folder.parts) <= 2:
+        own = (checks.ROOT / folder / "README.md").is_file()
+        if len(folder.parts) <= 2 and not own:
             yield f"{folder}: no README.md"
-            continue
-        above = next(parent for parent in folder.parents if (checks.ROOT / parent / "README.md").is_file())
-        if f"{folder.name}/" not in checks.text(above / "README.md"):
-            yield f"{folder}: no README.md, and {above}/README.md does not name {folder.name}/"
+        if len(folder.parts) >= 2:
+            above = next(parent for parent in folder.parents if (checks.ROOT / parent / "README.md").is_file())
+            if f"{folder.name}/" not in checks.text(above / "README.md"):
+                yield f"{folder}: {above}/README.md does not name {folder.name}/"
 
 
 def unnamed_problems(paths):
