@@ -35,7 +35,7 @@ def shim_rules():
         if found:
             rules[f"shim/{found.group(1)}"] = {rooted(path) for path in re.findall(r"`([\w/]*/(?:\w+\.h)?)`", cells[3])}
     leaves = re.search(r"^Leaves that each folder may include: (.*?)\n\n", text, re.M | re.S)
-    return rules, {rooted(name) for name in re.findall(r"`(\w+\.h)`", leaves.group(1))} if leaves else set()
+    return rules, {rooted(name) for name in re.findall(r"`([\w/]+\.h)`", leaves.group(1))} if leaves else set()
 
 
 def folder_of(path, folders):
