@@ -242,6 +242,7 @@ static void served(const char *mode)
 	EXPECT(word_at(twin) == 71 && word_at(twin + SIZE - 4) == 71);
 	EXPECT(cuMemsetD32(twin, 1, 1) != CUDA_SUCCESS && word_at(p) == 71);
 	EXPECT(cuconst_view(p, SIZE + 1, &none) == CUCONST_ERROR_OUT_OF_RANGE && none == 77);
+	EXPECT(!cuconst_view_known(p, SIZE + 1));
 	EXPECT(view(twin, 16) == twin);
 	CHECK(cuMemAlloc(&large, 8 * GRAIN));
 	CHECK(cuMemsetD32(large, 72, 2 * GRAIN));
@@ -250,6 +251,7 @@ static void served(const char *mode)
 	CHECK(cuMemFree(large));
 	EXPECT(free_memory() == before);
 	EXPECT(cuconst_view(large, 16, &none) == CUCONST_ERROR_NOT_DEVICE && none == 77);
+	EXPECT(!cuconst_view_known(large, 16));
 	/* A piece that is freed and given again: the view shows whose it is now. */
 	CHECK(cuMemFree(p));
 	EXPECT(cuconst_view(p, SIZE, &none) == CUCONST_ERROR_NOT_DEVICE && none == 77);

@@ -62,6 +62,8 @@ __attribute__((unused)) static CUdeviceptr view(CUdeviceptr at, size_t bytes)
 		fprintf(stderr, "cuconst_view: %d: %s\n", (int)result, cuconst_result_text(result));
 		_exit(99);
 	}
+	/* From now on it takes a look-up only. */
+	EXPECT(cuconst_view_known(at, bytes) == twin);
 	return twin;
 }
 
