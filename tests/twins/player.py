@@ -10,13 +10,17 @@ BUILD = pathlib.Path(os.environ.get("CUCONST_BUILD", HERE.parents[1] / "build"))
 
 class Done:
     def __init__(self, process, folder):
-        self.returncode, self.stderr = process.returncode, process.stderr
+        self.returncode, self.stdout, self.stderr = process.returncode, process.stdout, process.stderr
         lines = [line for path in sorted(folder.glob("log.*")) for line in path.read_text().splitlines()]
         self.records = [json.loads(line) for line in lines]
         self.violations = [record for record in self.records if record["kind"] == "violation"]
 
     def __repr__(self):
         return f"status {self.returncode}\n{self.stderr}"
+
+
+#: A scene ends with this where this driver does not let happen what it is about.
+CANNOT = 77
 
 
 def play(program, scene, tmp_path, mode="log", argument=None, options="", timeout=120, **environment):

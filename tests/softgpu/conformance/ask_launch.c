@@ -291,9 +291,10 @@ static void work_behind(void)
 
 static void reset_after(void)
 {
-	CUcontext context;
+	CUcontext context = NULL;
 
 	enter();
+	NEED(cuCtxGetCurrent(&context));
 	NEED(launch_store(NULL, 0x1000, 1));
 	answer_status("recover_synchronize", cuCtxSynchronize());
 	answer_status("recover_release", cuDevicePrimaryCtxRelease(0));

@@ -108,7 +108,7 @@ static void read_only_alias(void)
 	OK(cuStreamWriteValue32(s, b, 1, 0));
 	STATUS(CUDA_ERROR_LAUNCH_FAILED, cuStreamSynchronize(s));
 	STATUS(CUDA_ERROR_LAUNCH_FAILED, cuMemAlloc(&a, 4));
-	OK(cuDevicePrimaryCtxReset(0));
+	renew(0);
 	OK(cuMemcpyDtoH(&back, b + 64, 4));
 	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemAddressFree(b, grain));
 	OK(cuMemUnmap(b, grain));
@@ -198,10 +198,10 @@ static void stores_fault(void)
 	CHECK(word(b + 4) == 6);
 	STATUS(CUDA_ERROR_ILLEGAL_ADDRESS, store(b + 8, 7));
 	STATUS(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemsetD32(a, 0, 1));
-	OK(cuDevicePrimaryCtxReset(0));
+	renew(0);
 	CHECK(word(a + 8) == 5);
 	STATUS(CUDA_ERROR_ILLEGAL_ADDRESS, store(b + GRAIN - 4, 7));
-	OK(cuDevicePrimaryCtxReset(0));
+	renew(0);
 	/* Without any access a load faults too; given back, all is well. */
 	CUmemAccessDesc none = of(0, CU_MEM_ACCESS_FLAGS_PROT_NONE), writing = of(0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	OK(cuMemSetAccess(b, GRAIN, &none, 1));
@@ -232,7 +232,7 @@ static void access_of_devices(void)
 	CHECK(flags == 1);
 	CHECK(word(a) == 1);
 	STATUS(CUDA_ERROR_ILLEGAL_ADDRESS, store(a, 2));
-	OK(cuDevicePrimaryCtxReset(1));
+	renew(1);
 	both[0].flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
 	both[1].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 	OK(cuMemSetAccess(a, GRAIN, &both[1], 1));
@@ -248,7 +248,7 @@ static void access_of_devices(void)
 	CHECK(flags == 1);
 	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemsetD32(a, 0, 1));
 	STATUS(CUDA_ERROR_ILLEGAL_ADDRESS, store(a, 5));
-	OK(cuDevicePrimaryCtxReset(0));
+	renew(0);
 	/* One entry that is wrong, and nothing changes. */
 	both[0].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 	both[1].location.id = 99;
