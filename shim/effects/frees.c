@@ -146,7 +146,7 @@ void effect_primary_end(struct call *call, CUdevice device)
 	call->after = primary_after;
 }
 
-/* A reset takes all memory and modules away, however many hold the context: it stays active, and empty. */
+/* A reset takes all memory and modules away, however many hold the context: it is there again, empty, when it is retained again. */
 void effect_primary_reset(struct call *call, CUdevice device)
 {
 	function_forget();

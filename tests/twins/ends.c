@@ -249,6 +249,48 @@ static void stream_gone(const char *argument)
 	cuStreamDestroy(work);
 }
 
+/* Streams that come and go with work in flight: what ended well there is no candidate of a later error, and nothing of ours is left behind. */
+static void many_streams_gone(const char *argument)
+{
+	CUdeviceptr at = allocate(1), twin = view(at, GRAIN), wild = 4096;
+	CUfunction reader = function("read_or_store");
+	int count = 4, no = 0;
+	void *params[] = {&twin, &q, &count, &no};
+
+	for (int i = 0; i < 300; i++) {
+		CUstream work;
+		CHECK(cuStreamCreate(&work, CU_STREAM_NON_BLOCKING));
+		CHECK(cuLaunchKernel(reader, 1, 1, 1, 1, 1, 1, 0, work, params, NULL));
+		CHECK(cuStreamDestroy(work));
+	}
+	CHECK(cuCtxSynchronize());
+	CUstream last;
+	CHECK(cuStreamCreate(&last, CU_STREAM_NON_BLOCKING));
+	CHECK(cuStreamDestroy(last));
+	EXPECT(calls("cuEventCreate") == calls("cuEventDestroy_v2"));
+	store_through(wild, stream);
+	EXPECT(cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS);
+	_exit(5);
+}
+
+/* A fault is one violation, also where it is every context's from then on; what is in flight in a context that answers no error is no candidate. */
+static void innocent_elsewhere(const char *argument)
+{
+	CUdeviceptr at = allocate(1), twin = view(at, GRAIN);
+	int count = 4, no = 0;
+	void *params[] = {&twin, &q, &count, &no};
+	CUcontext each;
+
+	CHECK(cuCtxCreate(&each, NULL, 0, 0));
+	CHECK(cuLaunchKernel(function("read_or_store"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+	CHECK(cuCtxSetCurrent(context));
+	store_through(twin, stream);
+	EXPECT(cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK(cuCtxSetCurrent(each));
+	needs_life(cuCtxSynchronize());
+	_exit(5);
+}
+
 static void touches(CUdeviceptr low, CUdeviceptr at, CUdeviceptr twin)
 {
 	const CUmemAccessDesc write = {.location = device_memory.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -325,6 +367,8 @@ static const struct scene scenes[] = {
 	{"access_that_cannot_follow", access_that_cannot_follow},
 	{"extra_too_large", extra_too_large},
 	{"stream_gone", stream_gone},
+	{"many_streams_gone", many_streams_gone},
+	{"innocent_elsewhere", innocent_elsewhere},
 	{"across", across},
 	{"access_across", access_across},
 	{NULL, NULL},

@@ -73,10 +73,28 @@ def test_an_error_of_another_context(through, life, tmp_path):
     assert kernels(done) == ["add_each"] * (1 + life(done, 1)), done
 
 
-def test_seen_at_exit_though_the_stream_is_gone(tmp_path):
-    done = play("stream_gone", tmp_path, "strict")
+@pytest.mark.parametrize("known_after_us,fail", [(0, ""), (300000, ""), (20000, "cuEventCreate:1"), (20000, "cuEventRecord:1")])
+def test_seen_at_exit_though_the_stream_is_gone(known_after_us, fail, tmp_path):
+    """However long it takes until a fault is known; without an event behind it, if it is soon."""
+    done = play("stream_gone", tmp_path, "strict", SOFTGPU_FAULT_US=str(known_after_us), SOFTGPU_FAIL=fail)
     assert done.returncode == 86, done
     assert kernels(done) == ["add_each"], done
+
+
+@pytest.mark.parametrize("delay_us", [0, 1000])
+def test_streams_that_are_gone_are_not_blamed(delay_us, tmp_path):
+    done = play("many_streams_gone", tmp_path, SOFTGPU_DELAY_US=str(delay_us))
+    assert done.returncode == 5, done
+    assert not done.violations, done
+
+
+def test_one_fault_is_one_violation(life, tmp_path):
+    done = play("innocent_elsewhere", tmp_path, **life.environment)
+    (record,) = done.violations
+    if life(done, 1):
+        assert kernels(done) == ["add_each"], done
+    else:
+        assert [kernel["name"] for kernel in record["candidates"]] == ["add_each", "read_or_store"], done
 
 
 @pytest.mark.parametrize("scene", ["across", "access_across"])
