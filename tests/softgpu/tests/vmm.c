@@ -184,6 +184,44 @@ static void mirror(void)
 	leave(0);
 }
 
+/* What a real driver answers otherwise for mapped memory than for plain one. */
+static void not_as_plain(void)
+{
+	CUmemGenericAllocationHandle handle;
+	CUDA_MEMSET_NODE_PARAMS set = {.elementSize = 4, .width = 4, .height = 1, .value = 9};
+	CUDA_MEMCPY2D copy = {
+		.srcMemoryType = CU_MEMORYTYPE_DEVICE, .dstMemoryType = (CUmemorytype)9, .WidthInBytes = 4, .Height = 1};
+	CUdeviceptr plain;
+	CUcontext context = enter(0);
+	CUgraph graph;
+	CUgraphNode node;
+	unsigned one = 1;
+
+	OK(cuMemCreate(&handle, GRAIN, &on_device, 0));
+	CUdeviceptr mapped = map_at(handle, GRAIN, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	OK(cuMemAlloc(&plain, 64));
+	OK(cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, plain));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, plain));
+	STATUS(CUDA_ERROR_NOT_SUPPORTED, cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, mapped));
+	STATUS(CUDA_ERROR_NOT_SUPPORTED, cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, mapped));
+	OK(cuGraphCreate(&graph, 0));
+	set.dst = plain;
+	OK(cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, NULL));
+	set.dst = mapped;
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, NULL));
+	OK(cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, context));
+	OK(cuGraphMemsetNodeSetParams(node, &set));
+	OK(cuGraphDestroy(graph));
+	OK(cuMemsetD32(plain, 5, 1));
+	copy.srcDevice = plain;
+	copy.dstDevice = plain + 32;
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemcpy2D(&copy));
+	copy.dstDevice = mapped;
+	OK(cuMemcpy2D(&copy));
+	CHECK(word(mapped) == 5);
+	leave(0);
+}
+
 /* A store and an atomic through a read-only mapping end the context; a load does not, and the bytes are as they were. */
 static void stores_fault(void)
 {
@@ -448,7 +486,7 @@ static int opened(const char *text)
 int main(int argc, char **argv)
 {
 	static const struct test tests[] = {
-		T(read_only_alias),   T(retain_refuses_plain_memory), T(mirror),    T(stores_fault),
+		T(read_only_alias),   T(retain_refuses_plain_memory), T(mirror),    T(not_as_plain), T(stores_fault),
 		T(access_of_devices), T(calls_need_access),           T(shareable), T(legacy_ipc)};
 
 	if (argc == 3 && strcmp(argv[1], "import") == 0)
