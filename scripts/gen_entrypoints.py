@@ -46,7 +46,7 @@ class Row:
     @property
     def blocks(self):
         """A copy or set in no stream of the caller's: most have ended when they return."""
-        return self.effect == "W" and re.match(r"cuMem(cpy|set)", self.symbol) is not None and "Async" not in self.symbol
+        return self.effect in ("W", "H") and re.match(r"cuMem(cpy|set)", self.symbol) is not None and "Async" not in self.symbol
 
     @property
     def stream(self):

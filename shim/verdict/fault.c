@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "shim/effects/capture.h"
 #include "shim/hook_state.h"
 #include "shim/verdict/adrift.h"
 #include "shim/verdict/judge_internal.h"
@@ -16,6 +17,7 @@
 #define NOTES_OF_LAUNCH 8 /* slots of one launch */
 #define CANDIDATES 64     /* in a record */
 #define CONTEXTS 64       /* that faulted */
+#define ASKED 16          /* streams that are asked for at a time */
 #define ADRIFT_MS 100     /* for a launch whose stream is gone, and nothing tells any more when it ends well */
 #define PAUSE_NS 20000
 
@@ -152,6 +154,7 @@ static bool read_note(uint64_t number, CUcontext context, struct note *ret)
 		ret->context = note->context;
 		ret->stream = note->stream;
 		ret->told = note->told;
+		ret->thread = note->thread;
 		ret->launch = note->launch;
 		ret->graph = note->graph;
 		ret->range = note->range;
@@ -162,7 +165,7 @@ static bool read_note(uint64_t number, CUcontext context, struct note *ret)
 	return wanted;
 }
 
-static bool in_stream(struct note *note, uint64_t stream)
+static bool in_stream(const struct note *note, uint64_t stream)
 {
 	return !stream || (atomic_load_explicit(&note->stream, memory_order_relaxed) == stream &&
 	                   (stream != address_of(CU_STREAM_PER_THREAD) ||
@@ -429,6 +432,12 @@ void fault_context_ends(CUcontext context, const char *api, uint64_t ms)
 		look(context, api, ms);
 }
 
+void fault_look_everywhere(const char *api)
+{
+	if (fault_noted())
+		look(NULL, api, 0);
+}
+
 void fault_context_ended(CUcontext context)
 {
 	if (!context || !fault_noted())
@@ -503,6 +512,42 @@ void fault_stream_ends(CUstream stream, const char *api)
 		explain(api, result);
 	else /* any other answer than "not ready": it captures, and takes no event */
 		rename_stream(address_of(stream), keep(result == CUDA_ERROR_NOT_READY ? stream : NULL, note.context));
+}
+
+/* One question about a stream with launches in flight. Not about another thread's own one: no call names it. */
+static void ask(const struct note *note, uint64_t upto, const char *api)
+{
+	CUcontext popped;
+	if (adrift_is(note->stream) || !in_stream(note, note->stream) ||
+	    drv.cuCtxPushCurrent_v2(note->context) != CUDA_SUCCESS)
+		return;
+	CUresult result = drain((CUstream)(uintptr_t)note->stream, 0);
+	if (result == CUDA_SUCCESS)
+		fault_ended(note->context, note->stream, upto);
+	else
+		explain(api, result);
+	drv.cuCtxPopCurrent_v2(&popped);
+}
+
+void fault_look_around(const char *api)
+{
+	uint64_t last = fault_noted(), from = atomic_load_explicit(&settled, memory_order_relaxed), asked[ASKED];
+	size_t count = 0;
+	struct note note;
+	if (from >= last || capture_anywhere())
+		return;
+	adrift_look(tell_adrift, api);
+	for (uint64_t number = last; number > from && last - number < NOTES && count < ASKED; number--) {
+		uint64_t stream = atomic_load_explicit(&note_at(number - 1)->stream, memory_order_relaxed);
+		size_t known = 0;
+		while (known < count && asked[known] != stream)
+			known++;
+		if (known < count || !read_note(number - 1, NULL, &note) || !note.context)
+			continue;
+		asked[count++] = note.stream;
+		ask(&note, last, api);
+	}
+	settle(last);
 }
 
 void fault_postfork_child(void)

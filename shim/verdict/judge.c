@@ -286,6 +286,8 @@ CUresult judge_after(struct call *call, CUresult result)
 {
 	bool checked = false, suspect = false;
 	result = ended(call, result);
+	if (result == CUDA_SUCCESS && call->entry->blocks)
+		fault_look_around(call->entry->name);
 	if (HOOK_UNLIKELY(result != CUDA_SUCCESS))
 		fault_seen(call, result);
 	if (call->after)

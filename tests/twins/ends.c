@@ -31,7 +31,7 @@ static void store_through(CUdeviceptr twin, CUstream work)
 static void needs_life(CUresult result)
 {
 	if (result == CUDA_ERROR_ILLEGAL_ADDRESS)
-		_exit(77);
+		cannot("a fault ends CUDA for the process with this driver");
 	CHECK(result);
 }
 
@@ -128,6 +128,17 @@ static void reset_at_once(const char *argument)
 	_exit(5);
 }
 
+/* As reset_at_once, when the fault is known already: no call tells the context's handle then. */
+static void reset_later(const char *argument)
+{
+	CUdeviceptr at = allocate(1), twin = view(at, GRAIN);
+
+	store_through(twin, stream);
+	usleep(200000);
+	cuDevicePrimaryCtxReset(0);
+	_exit(5);
+}
+
 /* The default stream's end is not that of a stream which does not wait for it. */
 static void default_stream_first(const char *argument)
 {
@@ -189,6 +200,34 @@ static void asked_before_own_fault(const char *argument)
 	while ((result = cuStreamQuery(stream)) == CUDA_ERROR_NOT_READY)
 		;
 	CHECK(result);
+	store_through(wild, stream);
+	EXPECT(cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS);
+	_exit(5);
+}
+
+/* As asked_before_own_fault, where the program learns of the end in another way. */
+static void learnt_before_own_fault(const char *argument)
+{
+	CUdeviceptr at = allocate(1), twin = view(at, GRAIN), wild = 4096;
+	int count = 4, no = 0, word;
+	void *params[] = {&twin, &q, &count, &no};
+	bool copies = !strcmp(argument, "copy") || !strcmp(argument, "copy_back");
+	CUstream work = copies ? NULL : stream;
+	CUresult result;
+	CUevent event;
+
+	CHECK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	CHECK(cuLaunchKernel(function("read_or_store"), 1, 1, 1, 1, 1, 1, 0, work, params, NULL));
+	CHECK(cuEventRecord(event, work));
+	if (!strcmp(argument, "event"))
+		CHECK(cuEventSynchronize(event));
+	else if (!strcmp(argument, "copy"))
+		CHECK(cuMemcpyHtoD(p, &count, 4));
+	else if (!strcmp(argument, "copy_back"))
+		CHECK(cuMemcpyDtoH(&word, p, 4));
+	else
+		while ((result = cuEventQuery(event)) != CUDA_SUCCESS)
+			EXPECT(result == CUDA_ERROR_NOT_READY);
 	store_through(wild, stream);
 	EXPECT(cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS);
 	_exit(5);
@@ -321,12 +360,13 @@ static void across(const char *argument)
 	before = front + GRAIN == twin || behind + GRAIN == twin;
 	after = twin + GRAIN == front || twin + GRAIN == behind;
 	if (!before && !after)
-		_exit(77);
+		cannot("no reservations next to each other");
 	if (before)
 		touches(twin - GRAIN, at, twin);
 	if (after)
 		touches(twin, at, twin);
-	_exit(before && after ? 0 : 77);
+	if (!before || !after)
+		cannot("only one reservation next to another");
 }
 
 /* One call takes the access of two reservations' memory away: both twins follow. */
@@ -338,10 +378,10 @@ static void access_across(const char *argument)
 	unsigned long long flags = 77;
 
 	if (low + GRAIN != high)
-		_exit(77);
+		cannot("no reservations next to each other");
 	CUdeviceptr low_twin = view(low, GRAIN), high_twin = view(high, GRAIN);
 	if (cuMemSetAccess(low, 2 * GRAIN, &none, 1) != CUDA_SUCCESS)
-		_exit(77);
+		cannot("no access is set across reservations");
 	CHECK(cuMemGetAccess(&flags, &device_memory.location, low_twin));
 	EXPECT(flags == CU_MEM_ACCESS_FLAGS_PROT_NONE);
 	CHECK(cuMemGetAccess(&flags, &device_memory.location, high_twin));
@@ -361,9 +401,11 @@ static const struct scene scenes[] = {
 	{"many_contexts", many_contexts},
 	{"destroyed_at_once", destroyed_at_once},
 	{"reset_at_once", reset_at_once},
+	{"reset_later", reset_later},
 	{"default_stream_first", default_stream_first},
 	{"through_another", through_another},
 	{"asked_before_own_fault", asked_before_own_fault},
+	{"learnt_before_own_fault", learnt_before_own_fault},
 	{"access_that_cannot_follow", access_that_cannot_follow},
 	{"extra_too_large", extra_too_large},
 	{"stream_gone", stream_gone},

@@ -68,11 +68,9 @@ static void failed_unmap(const char *mode)
 static void failed_unmap_late(const char *mode)
 {
 	CUdeviceptr at = allocate(2), twin = view(at, 2 * GRAIN);
-	static _Bool (*fail)(const char *, uint64_t, int);
 
-	*(void **)&fail = dlsym(RTLD_DEFAULT, "softgpu_fail");
 	CHECK(cuMemsetD32(at, 22, 2 * GRAIN / 4));
-	EXPECT(fail("cuMemUnmap", 2, CUDA_ERROR_UNKNOWN));
+	fail_nth("cuMemUnmap", 2, CUDA_ERROR_UNKNOWN);
 	EXPECT(cuMemUnmap(at, 2 * GRAIN) == CUDA_ERROR_UNKNOWN);
 	EXPECT(view(at, 2 * GRAIN) == twin && word_at(twin) == 22 && word_at(twin + GRAIN) == 22);
 	give_back(at, 2);
@@ -224,7 +222,7 @@ static void unseen_end(const char *mode)
 	CUdeviceptr again;
 	CHECK(cuMemAddressReserve(&again, GRAIN, 0, at, 0));
 	if (again != at)
-		_exit(77); /* the driver keeps it for something else */
+		cannot("the driver keeps the addresses for something else");
 	map(at, 1);
 	CHECK(cuMemsetD32(at, 93, 1));
 	EXPECT(word_at(view(at, GRAIN)) == 93);

@@ -8,6 +8,14 @@
 
 #define GRAIN ((size_t)2 << 20)
 
+/* This driver does not let happen what the scene is about: its test is skipped, and says why. */
+__attribute__((unused, noreturn)) static void cannot(const char *why)
+{
+	printf("%s\n", why);
+	fflush(stdout);
+	_exit(77);
+}
+
 __attribute__((unused)) static const CUmemAllocationProp device_memory = {
 	.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
 
@@ -81,7 +89,7 @@ __attribute__((unused)) static size_t free_memory(void)
 	return left;
 }
 
-/* How often the driver was called, on the software GPU; on a real one nobody counts, and it is 0. */
+/* How often the driver was called, on the software GPU; on a real one nobody counts, and it is 0: for differences that are to be none. */
 __attribute__((unused)) static unsigned long long calls(const char *symbol)
 {
 	static uint64_t (*count)(const char *);
@@ -90,14 +98,14 @@ __attribute__((unused)) static unsigned long long calls(const char *symbol)
 	return count ? count(symbol) : 0;
 }
 
-/* The nth call from now on of a driver function answers `status`, on the software GPU. On a real one nothing can be told to fail: the scene ends with 77. */
+/* The nth call from now on of a driver function answers `status`, on the software GPU. */
 __attribute__((unused)) static void fail_nth(const char *symbol, uint64_t nth, int status)
 {
 	static _Bool (*fail)(const char *, uint64_t, int);
 	if (!fail)
 		*(void **)&fail = dlsym(RTLD_DEFAULT, "softgpu_fail");
 	if (!fail)
-		_exit(77);
+		cannot("no call of this driver can be told to fail");
 	EXPECT(fail(symbol, nth, status));
 }
 
