@@ -1,4 +1,5 @@
 /* Scenes about what ends while twins are in use, and what comes in its place: contexts, streams, neighbouring reservations; and about what begins beyond an end. */
+#include <pthread.h>
 #include <stdbool.h>
 #include <sys/mman.h>
 
@@ -312,6 +313,48 @@ static void many_streams_gone(const char *argument)
 	_exit(5);
 }
 
+static CUdeviceptr threads_twin;
+static CUfunction threads_reader;
+
+static void *streams_come_and_go(void *data)
+{
+	int count = 4, no = 0;
+	void *params[] = {&threads_twin, &q, &count, &no};
+	CUevent event;
+
+	CHECK(cuCtxSetCurrent(context));
+	CHECK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	for (int i = 0; i < 100; i++) {
+		CUstream work;
+		CHECK(cuStreamCreate(&work, CU_STREAM_NON_BLOCKING));
+		CHECK(cuLaunchKernel(threads_reader, 1, 1, 1, 1, 1, 1, 0, work, params, NULL));
+		CHECK(cuEventRecord(event, work));
+		CHECK(cuStreamDestroy(work));
+		if (i % 3 == 0)
+			CHECK(cuEventSynchronize(event));
+	}
+	CHECK(cuEventDestroy(event));
+	return NULL;
+}
+
+/* As many_streams_gone, in threads; all but the last launches have ended when each has waited for its own. */
+static void threads_of_streams(const char *argument)
+{
+	CUdeviceptr at = allocate(1), wild = 4096;
+	pthread_t of[4];
+
+	threads_twin = view(at, GRAIN);
+	threads_reader = function("read_or_store");
+	for (size_t i = 0; i < 4; i++)
+		EXPECT(pthread_create(&of[i], NULL, streams_come_and_go, NULL) == 0);
+	for (size_t i = 0; i < 4; i++)
+		EXPECT(pthread_join(of[i], NULL) == 0);
+	CHECK(cuCtxSynchronize());
+	store_through(wild, stream);
+	EXPECT(cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS);
+	_exit(5);
+}
+
 /* A fault is one violation, also where it is every context's from then on; what is in flight in a context that answers no error is no candidate. */
 static void innocent_elsewhere(const char *argument)
 {
@@ -411,6 +454,7 @@ static const struct scene scenes[] = {
 	{"stream_gone", stream_gone},
 	{"many_streams_gone", many_streams_gone},
 	{"innocent_elsewhere", innocent_elsewhere},
+	{"threads_of_streams", threads_of_streams},
 	{"across", across},
 	{"access_across", access_across},
 	{NULL, NULL},

@@ -89,8 +89,9 @@ def test_seen_at_exit_though_the_stream_is_gone(known_after_us, fail, tmp_path):
 
 
 @pytest.mark.parametrize("delay_us", [0, 1000])
-def test_streams_that_are_gone_are_not_blamed(delay_us, tmp_path):
-    done = play("many_streams_gone", tmp_path, SOFTGPU_DELAY_US=str(delay_us))
+@pytest.mark.parametrize("scene", ["many_streams_gone", "threads_of_streams"])
+def test_streams_that_are_gone_are_not_blamed(scene, delay_us, tmp_path):
+    done = play(scene, tmp_path, SOFTGPU_DELAY_US=str(delay_us))
     assert done.returncode == 5, done
     assert not done.violations, done
 
