@@ -123,6 +123,17 @@ def test_short_and_long_way_agree(fake, typestr, itemsize, shape):
     assert short.nbytes == long.nbytes == itemsize * int(np.prod(shape))
 
 
+@pytest.mark.parametrize("shape", [[4, 8], iter, np.array([4, 8])], ids=["list", "iterator", "array"])
+def test_shapes_that_are_no_tuple(fake, shape):
+    class Odd:
+        @property
+        def __cuda_array_interface__(self):
+            return {"shape": iter((4, 8)) if shape is iter else shape, "typestr": "<f4", "data": (BASE, False), "version": 3}
+
+    view = cuconst.readonly(Odd())
+    assert view.nbytes == 128 and view.__cuda_array_interface__["data"] == (BASE + AWAY, True)
+
+
 @pytest.mark.parametrize("shape", [(-2, -3), (-1,), (2, -1), (1.5,), ("a",), 4, None])
 def test_shapes_that_are_none(fake, shape):
     with pytest.raises((TypeError, ValueError)):

@@ -53,6 +53,8 @@ def _known(interface: Any) -> int:
     """The address of what nearly every array is, contiguous memory that has a twin, in one look-up; 0: whatever else it is, or may be."""
     try:
         shape = interface["shape"]
+        if type(shape) is not tuple:
+            return 0  # what can be read once only is left as it is
         ptr = interface["data"][0]
         nbytes = _SIZES[interface["typestr"]] * prod(shape)
         # Whole numbers of Python's: others make products of their own type.
