@@ -131,7 +131,7 @@ def main():
             problems.append(f"{OPTIONS_SOURCE}: the options could not be read")
 
     header = checks.text(HEADER)
-    functions = set(re.findall(r"^(?:cuconst_result |int |void \*|const char \*)(cuconst_\w+)\(", header, re.M))
+    functions = set(re.findall(r"^(?:cuconst_result |int |uint64_t |void \*|const char \*)(cuconst_\w+)\(", header, re.M))
     differ("function", {name for name in first_column(section(readme, "C")) if name.startswith("cuconst_")}, functions,
            problems)
     if not functions:

@@ -44,6 +44,11 @@ class Row:
         return [re.search(r"(\w+)(\[\])?$", p).group(1) for p in self.params]
 
     @property
+    def blocks(self):
+        """A copy or set in no stream of the caller's: most have ended when they return."""
+        return self.effect in ("W", "H") and re.match(r"cuMem(cpy|set)", self.symbol) is not None and "Async" not in self.symbol
+
+    @property
     def stream(self):
         """The C expression for the stream that the call works in."""
         for param, name in zip(self.params, self.arguments):
@@ -108,7 +113,7 @@ def hooks(rows, calls, _):
         bypass = ("hook_write_idle" if row.effect == "W" else "hook_idle") if row.verdict == "guard" else "hook_bypassed"
         real = "serve_" if row.verdict == "serve" else "drv."
         table.append(f'\t[ENTRY_{name}] = {{"{name}", (void *){name}, (void **)&drv.{name}, '
-                     f"{str(row.effect == 'L').lower()}}},")
+                     f"{str(row.effect == 'L').lower()}, {str(row.blocks).lower()}}},")
         opened = [f"\tif (HOOK_UNLIKELY(!drv.{name}) && !hook_open((void **)&drv.{name}))", "\t\treturn CUDA_ERROR_NOT_FOUND;"]
         if not row.rule:
             out += [f"HOOK_EXPORT CUresult {name}({', '.join(row.params) or 'void'})", "{", *opened, *served_plainly(row)]

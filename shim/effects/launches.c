@@ -246,9 +246,16 @@ void effect_unjudged_launch(struct call *call)
 	hook_count(COUNT_UNJUDGED);
 }
 
+static void sync_after(struct call *call, CUresult result)
+{
+	if (result == CUDA_SUCCESS)
+		fault_look_around(call->entry->name);
+}
+
+/* For an event, which may be behind any work. judge_after() collects the results that are ready. */
 void effect_sync(struct call *call)
 {
-	/* judge_after() collects the results that the synchronisation made ready. */
+	call->after = sync_after;
 }
 
 static void stream_after(struct call *call, CUresult result)
