@@ -8,6 +8,7 @@
 __thread struct hook_thread hook_thread __attribute__((tls_model("initial-exec")));
 _Atomic bool hook_armed;
 _Atomic bool hook_served;
+_Atomic bool hook_used;
 _Atomic bool hook_disabled;
 
 struct hook_counts hook_counts_shared __attribute__((aligned(64)));

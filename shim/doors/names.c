@@ -24,13 +24,8 @@ __thread struct outer outer_call __attribute__((tls_model("initial-exec")));
 
 static const char *const libraries[NAMES_LIBRARIES] = {"libcudart.so", "libcufft.so"};
 
-/* One calling object. Never freed: their number is bounded by what the program loads. */
-struct caller {
-	uintptr_t start, bytes;
-	struct caller *next;
-	_Atomic(void *) real[NAME_COUNT];
-};
-static _Atomic(struct caller *) callers;
+static _Atomic(struct name_caller *) callers;
+_Atomic(struct name_caller *) names_last[NAME_COUNT];
 
 /* The object whose functions dlsym handed out hooks for: a call through a pointer must reach the version it was asked from. */
 static _Atomic(struct link_map *) handed[NAMES_LIBRARIES];
@@ -80,17 +75,18 @@ static int find_bounds(struct dl_phdr_info *info, size_t bytes, void *data)
 	return 1;
 }
 
-static struct caller *find_caller(uintptr_t address)
+static struct name_caller *find_caller(uintptr_t address)
 {
-	for (struct caller *caller = atomic_load_explicit(&callers, memory_order_acquire); caller; caller = caller->next)
+	for (struct name_caller *caller = atomic_load_explicit(&callers, memory_order_acquire); caller;
+	     caller = caller->next)
 		if (address - caller->start < caller->bytes)
 			return caller;
 	return NULL;
 }
 
-static struct caller *add_caller(uintptr_t address)
+static struct name_caller *add_caller(uintptr_t address)
 {
-	struct caller *caller = calloc(1, sizeof *caller);
+	struct name_caller *caller = calloc(1, sizeof *caller);
 	struct bounds bounds = {.address = address, .start = address, .end = address + 1};
 	if (!caller)
 		return NULL;
@@ -159,10 +155,13 @@ static void *resolve(enum name_id id, const void *address)
 
 static void *real_for(enum name_id id, const void *address)
 {
-	struct caller *caller = find_caller((uintptr_t)address);
+	struct name_caller *caller = find_caller((uintptr_t)address);
 	void *real = caller ? atomic_load_explicit(&caller->real[id], memory_order_relaxed) : NULL;
-	if (real)
+	if (real) {
+		if (atomic_load_explicit(&names_last[id], memory_order_relaxed) != caller)
+			atomic_store_explicit(&names_last[id], caller, memory_order_release);
 		return real;
+	}
 	int saved = errno;
 	real = resolve(id, address);
 	if (!caller)
