@@ -82,8 +82,10 @@ void call_end(struct call *call)
 		range_put(call->slots[i].range);
 	for (size_t i = 0; i < call->ended_count; i++)
 		range_put(call->ended[i]);
-	free(call->ended);
-	free(call->copy);
+	if (call->ended)
+		free(call->ended);
+	if (call->copy)
+		free(call->copy);
 	if (call->slots != call->inline_slots)
 		free(call->slots);
 	if (call->writes != call->inline_writes)

@@ -25,8 +25,9 @@ struct call_slot {
 	int argument;
 	uint32_t offset; /* bytes into that argument */
 	uint64_t value;
-	struct range *range; /* a reference held */
-	uint64_t twin;       /* the address that the launch gets in place of `value`; 0: none */
+	struct range *range;           /* a reference held */
+	registry_handle neighbourhood; /* that its value lies in; 0: not known, or several (verdict/area.h) */
+	uint64_t twin;                 /* the address that the launch gets in place of `value`; 0: none */
 };
 
 #define CALL_INLINE_WRITES 4

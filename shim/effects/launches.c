@@ -6,6 +6,7 @@
 #include "shim/hook_state.h"
 #include "shim/kernels/function.h"
 #include "shim/kernels/images.h"
+#include "shim/verdict/area.h"
 #include "shim/verdict/fault.h"
 #include "shim/verdict/neighbours.h"
 #include "shim/verdict/options.h"
@@ -32,6 +33,7 @@ struct scan {
 	const struct function_info *info;
 	const struct kernel_paths *paths;
 	bool asked; /* for the paths, and whether the stream captures */
+	struct area_view view;
 };
 
 bool launch_may_refuse(void)
@@ -90,33 +92,69 @@ static void add_beside(struct call *call, const struct call_slot *slot)
 		add_slot(call, &near, found[i]);
 }
 
-static void add_slot_value(struct scan *scan, int argument, uint32_t offset, uint64_t value)
+/* A slot that may be stored through, and whose value lies in an allocation with ranges. */
+static void add_slot_value(struct call *call, const struct call_slot *slot, bool inside)
 {
-	/* Most pointers lie in no allocation that holds a range: to learn that takes less than to ask which range it is. */
-	if (!neighbours_hit(neighbours_all(), value))
-		return;
-	ask(scan);
-	struct call *call = scan->call;
-	struct call_slot slot = {
-		.function = scan->info, .paths = scan->paths, .argument = argument, .offset = offset, .value = value};
-	slot.verdict = slot_verdict(scan->info, scan->paths, argument, offset, &slot.may);
-	if (slot.verdict == KERNEL_CLEAN)
-		return;
-	bool inside = registry_hits(protect_ranges(), value, value + 1);
-	enum kernel_verdict verdict = inside || slot.verdict != KERNEL_STORES ? slot.verdict : KERNEL_NEAR;
+	enum kernel_verdict verdict = inside || slot->verdict != KERNEL_STORES ? slot->verdict : KERNEL_NEAR;
 	call->verdict = verdict > call->verdict ? verdict : call->verdict;
 	if (inside)
-		add_inside(call, &slot);
-	if (!call->deferred && neighbours_note(&slot, call->serial, call->entry->name))
-		add_beside(call, &slot);
+		add_inside(call, slot);
+	if (!call->deferred && neighbours_note(slot, call->serial, call->entry->name))
+		add_beside(call, slot);
 }
 
-static void scan_param(struct scan *scan, int argument, const void *bytes, size_t size)
+/* A value within the bounds of what is protected. */
+static __attribute__((noinline)) void scan_value(struct scan *scan, int argument, uint32_t offset, uint64_t value)
 {
-	for (size_t offset = 0; offset + 8 <= size; offset += 8) {
-		uint64_t value;
-		memcpy(&value, (const char *)bytes + offset, sizeof value);
-		add_slot_value(scan, argument, (uint32_t)offset, value);
+	struct slot_paths may;
+	enum kernel_verdict verdict = KERNEL_UNKNOWN;
+	/* Where a slot points that is not stored through does not matter once it is known that the launch concerns a range. */
+	bool known = scan->asked && scan->call->concerned;
+	if (known)
+		verdict = slot_verdict(scan->info, scan->paths, argument, offset, &may);
+	if (verdict == KERNEL_CLEAN)
+		return;
+	struct area area = area_of(&scan->view, value);
+	if (area.kind == AREA_ELSEWHERE)
+		return;
+	if (!known) {
+		ask(scan);
+		verdict = slot_verdict(scan->info, scan->paths, argument, offset, &may);
+	}
+	if (verdict == KERNEL_CLEAN)
+		return;
+	add_slot_value(scan->call,
+	               &(struct call_slot){.function = scan->info,
+	                                   .paths = scan->paths,
+	                                   .verdict = verdict,
+	                                   .may = may,
+	                                   .argument = argument,
+	                                   .offset = offset,
+	                                   .value = value,
+	                                   .neighbourhood = area.neighbourhood},
+	               area.kind == AREA_INSIDE);
+}
+
+/* The next word from there on that lies within the bounds of what is protected: most are numbers, or addresses of memory that has nothing to do with it. */
+static inline size_t next_within(const struct area_view *view, const char *bytes, size_t offset, size_t end)
+{
+	uint64_t value, low = view->low, within = view->bytes;
+	for (; offset != end; offset += sizeof value) {
+		memcpy(&value, bytes + offset, sizeof value);
+		if (HOOK_UNLIKELY(value - low < within))
+			break;
+	}
+	return offset;
+}
+
+static inline void scan_param(struct scan *scan, int argument, const void *bytes, size_t size)
+{
+	uint64_t value;
+	size_t end = size / sizeof value * sizeof value, at = 0;
+	while ((at = next_within(&scan->view, bytes, at, end)) != end) {
+		memcpy(&value, (const char *)bytes + at, sizeof value);
+		scan_value(scan, argument, (uint32_t)at, value);
+		at += sizeof value;
 	}
 }
 
@@ -140,7 +178,8 @@ static void scan_block(struct scan *scan, const void *block, size_t size)
 void launch_scan_block(struct call *call, const struct function_info *info, const struct kernel_paths *paths,
                        const void *block, size_t size)
 {
-	scan_block(&(struct scan){.call = call, .info = info, .paths = paths, .asked = true}, block, size);
+	scan_block(&(struct scan){.call = call, .info = info, .paths = paths, .asked = true, .view = area_view()},
+	           block, size);
 }
 
 bool launch_concerns(const void *block, size_t size)
@@ -176,7 +215,7 @@ bool launch_extra_block(void **extra, const void **ret_block, size_t *ret_size)
 void launch_scan(struct call *call, CUfunction function, void **params, void **extra)
 {
 	const struct function_info *info = function_info(function);
-	struct scan scan = {.call = call, .info = info};
+	struct scan scan = {.call = call, .info = info, .view = area_view()};
 	const void *block;
 	size_t size;
 	if (!info) {

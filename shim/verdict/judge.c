@@ -289,7 +289,8 @@ CUresult judge_after(struct call *call, CUresult result)
 	} else if (result == CUDA_SUCCESS) {
 		refresh_unjudged(call);
 	}
-	drop(call);
+	if (call->judgement)
+		drop(call);
 	call_end(call);
 	if (suspect && options_get()->wait_ms)
 		fault_wait(call, options_get()->wait_ms);

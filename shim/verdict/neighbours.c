@@ -73,6 +73,16 @@ static size_t holding(uint64_t address, struct range **ret_found)
 	return count < OVERLAPPING ? count : OVERLAPPING;
 }
 
+/* The neighbourhoods that hold the slot's value: mostly the one that was found when it was scanned. */
+static size_t holders_of(const struct call_slot *slot, struct range **ret_found)
+{
+	struct range *known = slot->neighbourhood ? registry_find(neighbours_all(), slot->neighbourhood) : NULL;
+	if (!known)
+		return holding(slot->value, ret_found);
+	*ret_found = known;
+	return 1;
+}
+
 /* Function (48 bits, of a multiple of 16), argument from -1 on, 8-byte slot in it; what is too large for its field is cut to the greatest. */
 static uint64_t key_of(const struct call_slot *slot)
 {
@@ -225,7 +235,7 @@ bool neighbours_note(const struct call_slot *slot, uint64_t serial, const char *
 {
 	struct range *found[OVERLAPPING];
 	bool due = false;
-	size_t count = holding(slot->value, found);
+	size_t count = holders_of(slot, found);
 	for (size_t i = 0; i < count; i++)
 		due |= note_in(found[i]->attachment, slot, serial, api);
 	put_each(found, count);
@@ -272,7 +282,7 @@ void neighbours_keep_site(const struct call_slot *slot, const struct site *site)
 {
 	struct range *found[OVERLAPPING];
 	uint64_t key = key_of(slot);
-	size_t count = holding(slot->value, found);
+	size_t count = holders_of(slot, found);
 	for (size_t i = 0; i < count; i++) {
 		struct neighbourhood *neighbourhood = found[i]->attachment;
 		struct place *place = &neighbourhood->places[writer_at(neighbourhood, key) - neighbourhood->writers];

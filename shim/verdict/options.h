@@ -5,6 +5,7 @@
 #ifndef CUCONST_VERDICT_OPTIONS_H
 #define CUCONST_VERDICT_OPTIONS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -37,8 +38,19 @@ struct options {
 	bool help;        /* help=1 prints all options on stderr */
 };
 
+/* Parses them; for options_get(). */
+const struct options *options_read(void);
+
+#pragma GCC visibility push(hidden)
+extern _Atomic(const struct options *) options_known; /* NULL: not parsed yet */
+#pragma GCC visibility pop
+
 /* The options; parsed at the first call (secure_getenv). Thread-safe, lock-free after that. Never NULL. */
-const struct options *options_get(void);
+static inline const struct options *options_get(void)
+{
+	const struct options *known = atomic_load_explicit(&options_known, memory_order_acquire);
+	return known ? known : options_read();
+}
 
 /* Parses `text` into *ret: for tests and the tool. Complaints go to `complain`. Returns the number of complaints. */
 int options_parse(const char *text, struct options *ret, void (*complain)(const char *message, void *data), void *data);

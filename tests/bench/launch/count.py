@@ -34,7 +34,7 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--library", type=pathlib.Path)
     parser.add_argument("--options", default="cache=0")
-    parser.add_argument("cases", nargs="*")
+    parser.add_argument("cases", nargs="*", default=[])
     arguments = parser.parse_args()
     build = arguments.build.resolve()
     bench = build / "tests/bench/launch/launch_bench"

@@ -21,6 +21,8 @@
 #define STRIDE UINT64_C(65536)
 #define BYTES 4096
 #define BESIDE 200
+#define WEIGHTS 48              /* that a loop reads in turn */
+#define BUFFERS 20              /* that it writes to */
 #define FLUSH ((size_t)8 << 20) /* more than a second-level cache holds */
 
 static CUdeviceptr region, elsewhere[3];
@@ -111,7 +113,7 @@ static void launch_gemv(CUdeviceptr weight)
 	static unsigned turn;
 	uint64_t words[STUB_WORDS];
 	void *params[] = {words};
-	CUdeviceptr free = region + (turn++ % (RANGES - 1)) * STRIDE + BYTES + 256;
+	CUdeviceptr free = region + (turn++ % BUFFERS) * STRIDE + BYTES + 256;
 
 	for (int i = 0; i < STUB_WORDS; i++)
 		words[i] = (uint64_t)i * 1000003;
@@ -126,7 +128,7 @@ static void hooked_gemv(void)
 {
 	static unsigned turn;
 
-	launch_gemv(region + (turn++ * 7919u % RANGES) * STRIDE);
+	launch_gemv(region + (turn++ % WEIGHTS) * STRIDE);
 }
 
 static void hooked_table_beside(void)
