@@ -143,7 +143,7 @@ int registry_remove(struct registry *reg, registry_handle handle, struct range *
 	return 0;
 }
 
-struct range *registry_find(struct registry *reg, registry_handle handle)
+__attribute__((hot)) struct range *registry_find(struct registry *reg, registry_handle handle)
 {
 	struct range *range = ranges_take(&reg->tree->ranges, handle);
 

@@ -42,15 +42,15 @@ struct range {
 	uint64_t start, end; /* half-open, device addresses, end > start */
 	registry_handle handle;
 	uint32_t flags;            /* the caller's; the registry does not look */
+	_Atomic bool ending;       /* the caller's: its memory is being taken away */
+	_Atomic bool removed;      /* set by registry_remove(): a check in flight may still hold a reference */
+	void *attachment;          /* the caller's, e.g. the range's baseline; see registry_hooks.release */
 	const char *label;         /* never NULL; owned by the range */
 	const char *owner;         /* glob of the owner library's name, or NULL: nobody is exempt */
 	struct registry_site site; /* strings owned by the range */
-	void *attachment;          /* the caller's, e.g. the range's baseline; see registry_hooks.release */
 	_Atomic uint64_t checks;   /* launches and calls that were judged against this range */
 	_Atomic uint64_t violations;
 	_Atomic uint64_t mark; /* the caller's: when it last looked at the bytes; 0 at first */
-	_Atomic bool ending;   /* the caller's: its memory is being taken away */
-	_Atomic bool removed;  /* set by registry_remove(): a check in flight may still hold a reference */
 };
 
 /* What registry_insert() copies. */

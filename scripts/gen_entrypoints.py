@@ -140,7 +140,8 @@ def hooks(rows, calls, _):
                   f"\t\tresult = {real}{name}({arguments});",
                   "\treturn judge_after(&call, result);", "}", ""]
         count = [f"\thook_count({counter});"] if row.verdict in COUNTED and not row.effect.startswith("G") else []
-        out += [f"static __attribute__((noinline)) CUresult judged_{name}({', '.join([*row.params, 'void *caller'])})", "{",
+        hot = "HOOK_HOT " if row.effect == "L" else ""
+        out += [f"static {hot}__attribute__((noinline)) CUresult judged_{name}({', '.join([*row.params, 'void *caller'])})", "{",
                 *opened, *count, f"\tif ({bypass}())", f"\t\treturn drv.{name}({arguments});", *judged]
         pass_on = f"hook_passes({counter}, {bypass}())" if count else f"{bypass}()"
         out += [f"HOOK_EXPORT CUresult {name}({', '.join(row.params) or 'void'})", "{",

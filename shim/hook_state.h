@@ -11,6 +11,12 @@
 
 #define HOOK_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define HOOK_LIKELY(x) __builtin_expect(!!(x), 1)
+/* What a launch near protected memory runs through lies together: between two launches a program fills the caches with its own code. */
+#define HOOK_HOT __attribute__((hot))
+/* Not inlined there: what few launches need. */
+#define HOOK_COLD __attribute__((noinline, cold))
+/* So do the variables that it looks at and that change rarely. */
+#define HOOK_DATA __attribute__((section(".data.hook")))
 
 /* Nobody else's: reached without the global offset table, which would be one more cache line for each call of a program that has other use for its cache. */
 #pragma GCC visibility push(hidden)

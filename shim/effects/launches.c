@@ -22,7 +22,7 @@ uint64_t launch_serial(void)
 	return atomic_load_explicit(&serial, memory_order_relaxed);
 }
 
-void launch_number(struct call *call)
+HOOK_HOT void launch_number(struct call *call)
 {
 	call->serial = atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed) + 1;
 }
@@ -41,7 +41,7 @@ bool launch_may_refuse(void)
 	return options_get()->mode == MODE_DENY && atomic_load_explicit(&hook_armed, memory_order_relaxed);
 }
 
-const struct kernel_paths *launch_paths(const struct function_info *info)
+HOOK_HOT const struct kernel_paths *launch_paths(const struct function_info *info)
 {
 	if (!options_get()->store_paths)
 		return NULL;
@@ -50,7 +50,7 @@ const struct kernel_paths *launch_paths(const struct function_info *info)
 }
 
 /* At the first address that concerns a protected range: most launches have none. */
-static void ask(struct scan *scan)
+static HOOK_HOT void ask(struct scan *scan)
 {
 	scan->call->concerned = true;
 	if (scan->asked)
@@ -72,7 +72,7 @@ static void add_slot(struct call *call, const struct call_slot *slot, struct ran
 	call_add_slot(call, &added);
 }
 
-static void add_inside(struct call *call, const struct call_slot *slot)
+static __attribute__((noinline)) void add_inside(struct call *call, const struct call_slot *slot)
 {
 	struct range *found[RANGES_PER_SLOT];
 	size_t count = registry_stab(protect_ranges(), slot->value, found, RANGES_PER_SLOT);
@@ -81,7 +81,7 @@ static void add_inside(struct call *call, const struct call_slot *slot)
 }
 
 /* Ranges beside the address: the kernel may run over into them. */
-static void add_beside(struct call *call, const struct call_slot *slot)
+static __attribute__((noinline)) void add_beside(struct call *call, const struct call_slot *slot)
 {
 	struct range *found[NEIGHBOURS_BESIDE];
 	struct call_slot near = *slot;
@@ -93,7 +93,7 @@ static void add_beside(struct call *call, const struct call_slot *slot)
 }
 
 /* A slot that may be stored through, and whose value lies in an allocation with ranges. */
-static void add_slot_value(struct call *call, const struct call_slot *slot, bool inside)
+static HOOK_HOT void add_slot_value(struct call *call, const struct call_slot *slot, bool inside)
 {
 	enum kernel_verdict verdict = inside || slot->verdict != KERNEL_STORES ? slot->verdict : KERNEL_NEAR;
 	call->verdict = verdict > call->verdict ? verdict : call->verdict;
@@ -104,7 +104,7 @@ static void add_slot_value(struct call *call, const struct call_slot *slot, bool
 }
 
 /* A value within the bounds of what is protected. */
-static __attribute__((noinline)) void scan_value(struct scan *scan, int argument, uint32_t offset, uint64_t value)
+static HOOK_HOT __attribute__((noinline)) void scan_value(struct scan *scan, int argument, uint32_t offset, uint64_t value)
 {
 	struct slot_paths may;
 	enum kernel_verdict verdict = KERNEL_UNKNOWN;
@@ -212,7 +212,7 @@ bool launch_extra_block(void **extra, const void **ret_block, size_t *ret_size)
 	return block && size;
 }
 
-void launch_scan(struct call *call, CUfunction function, void **params, void **extra)
+HOOK_HOT void launch_scan(struct call *call, CUfunction function, void **params, void **extra)
 {
 	const struct function_info *info = function_info(function);
 	struct scan scan = {.call = call, .info = info, .view = area_view()};
@@ -244,7 +244,7 @@ void launch_scan_deferred(struct call *call, CUfunction function, void **params,
 	launch_scan(call, function, params, extra);
 }
 
-void effect_launch(struct call *call, CUfunction function, void ***params, void ***extra)
+HOOK_HOT void effect_launch(struct call *call, CUfunction function, void ***params, void ***extra)
 {
 	launch_number(call);
 	launch_scan(call, function, *params, extra ? *extra : NULL);
@@ -262,8 +262,8 @@ static bool may_overlap(const CUlaunchConfig *config)
 	return false;
 }
 
-void effect_launch_config(struct call *call, const CUlaunchConfig *config, CUfunction function, void ***params,
-                          void ***extra)
+HOOK_HOT void effect_launch_config(struct call *call, const CUlaunchConfig *config, CUfunction function, void ***params,
+                                   void ***extra)
 {
 	effect_launch(call, function, params, extra);
 	call->overlaps = call->slot_count && may_overlap(config);

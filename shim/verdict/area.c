@@ -2,6 +2,7 @@
 
 #include <stdatomic.h>
 
+#include "shim/hook_state.h"
 #include "shim/verdict/neighbours.h"
 #include "shim/verdict/protect.h"
 
@@ -21,7 +22,7 @@ static uint64_t generation_now(const struct registry *all, const struct registry
 	return registry_generation(all) + registry_generation(ranges);
 }
 
-struct area_view area_view(void)
+HOOK_HOT struct area_view area_view(void)
 {
 	struct registry *all = neighbours_all(), *ranges = protect_ranges();
 	if (!all || !ranges)
@@ -61,7 +62,7 @@ static void keep(struct place *place, const struct area_view *view, uint64_t add
 	atomic_store_explicit(&place->sequence, sequence + 2, memory_order_release);
 }
 
-struct area area_of(const struct area_view *view, uint64_t address)
+HOOK_HOT struct area area_of(const struct area_view *view, uint64_t address)
 {
 	struct place *place = &places[address * 0x9e3779b97f4a7c15u >> (64 - PLACES_BITS)];
 	uint32_t sequence = atomic_load_explicit(&place->sequence, memory_order_acquire);

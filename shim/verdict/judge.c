@@ -126,7 +126,7 @@ static struct judgement *find_hits(const struct call *call)
 	return judgement;
 }
 
-static void drop(struct call *call)
+static __attribute__((noinline)) void drop(struct call *call)
 {
 	struct judgement *judgement = call->judgement;
 	for (size_t i = 0; judgement && i < judgement->hit_count; i++)
@@ -183,7 +183,7 @@ void moved_add(struct moved *moved, struct range *range, CUstream stream)
 	moved->ranges[moved->count++] = range;
 }
 
-static void count_verdict(const struct call *call)
+static HOOK_HOT void count_verdict(const struct call *call)
 {
 	hook_count((enum hook_counter)(COUNT_CLEAN + (call->verdict - KERNEL_CLEAN)));
 	if (!call->slot_count && !call->write_count)
@@ -208,17 +208,9 @@ static bool deferred(struct call *call)
 	return true;
 }
 
-CUresult judge_before(struct call *call)
+/* Something is written, or may be. */
+static __attribute__((noinline)) CUresult judge_found(struct call *call)
 {
-	if (call->refused != CUDA_SUCCESS)
-		return call->refused;
-	/* The driver's answer for memory that it handed out itself. */
-	if (call->overrun)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (call->concerned && !call->deferred)
-		count_verdict(call);
-	if (!call->write_count && !call->slot_count)
-		return CUDA_SUCCESS;
 	bool later = deferred(call);
 	if (!call->write_count && !call->slot_count)
 		return CUDA_SUCCESS;
@@ -242,8 +234,20 @@ CUresult judge_before(struct call *call)
 	return CUDA_SUCCESS;
 }
 
+HOOK_HOT CUresult judge_before(struct call *call)
+{
+	if (call->refused != CUDA_SUCCESS)
+		return call->refused;
+	/* The driver's answer for memory that it handed out itself. */
+	if (call->overrun)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (call->concerned && !call->deferred)
+		count_verdict(call);
+	return call->write_count || call->slot_count ? judge_found(call) : CUDA_SUCCESS;
+}
+
 /* The driver took the call: record what was written by contract, and let the baselines move on. */
-static void record_hits(const struct call *call)
+static __attribute__((noinline)) void record_hits(const struct call *call)
 {
 	struct judgement *judgement = call->judgement;
 	struct moved moved = {.count = 0};
@@ -258,7 +262,7 @@ static void record_hits(const struct call *call)
 }
 
 /* A write that could not be judged, for want of memory, has been counted. What it wrote must not be laid at the door of a later kernel. */
-static void refresh_unjudged(const struct call *call)
+static HOOK_COLD void refresh_unjudged(const struct call *call)
 {
 	uint64_t start, end;
 	for (size_t i = 0; i < call->write_count; i++) {
@@ -273,7 +277,7 @@ static void refresh_unjudged(const struct call *call)
 	}
 }
 
-CUresult judge_after(struct call *call, CUresult result)
+HOOK_HOT CUresult judge_after(struct call *call, CUresult result)
 {
 	bool checked = false, suspect = false;
 	if (HOOK_UNLIKELY(result != CUDA_SUCCESS))
@@ -286,7 +290,7 @@ CUresult judge_after(struct call *call, CUresult result)
 		record_hits(call);
 		checked = judge_verify_slots(call);
 		suspect = fault_note(call);
-	} else if (result == CUDA_SUCCESS) {
+	} else if (result == CUDA_SUCCESS && call->write_count) {
 		refresh_unjudged(call);
 	}
 	if (call->judgement)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "shim/effects/call.h"
+#include "shim/hook_state.h"
 #include "shim/kernels/function.h"
 
 #define WRITERS 64   /* kernels by parameter that are told apart in one allocation; beyond, the oldest makes room */
@@ -40,7 +41,7 @@ struct neighbourhood {
 	unsigned protections;
 };
 
-static struct registry *_Atomic all;
+static struct registry *_Atomic all HOOK_DATA;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* only the registry is asked under it */
 
 int neighbours_start(void)
@@ -55,12 +56,12 @@ int neighbours_start(void)
 	return error;
 }
 
-struct registry *neighbours_all(void)
+HOOK_HOT struct registry *neighbours_all(void)
 {
 	return atomic_load_explicit(&all, memory_order_acquire);
 }
 
-static void put_each(struct range **ranges, size_t count)
+static HOOK_HOT void put_each(struct range **ranges, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		range_put(ranges[i]);
@@ -74,7 +75,7 @@ static size_t holding(uint64_t address, struct range **ret_found)
 }
 
 /* The neighbourhoods that hold the slot's value: mostly the one that was found when it was scanned. */
-static size_t holders_of(const struct call_slot *slot, struct range **ret_found)
+static HOOK_HOT size_t holders_of(const struct call_slot *slot, struct range **ret_found)
 {
 	struct range *known = slot->neighbourhood ? registry_find(neighbours_all(), slot->neighbourhood) : NULL;
 	if (!known)
@@ -101,7 +102,7 @@ static struct report_kernel kernel_of(uint64_t key)
 }
 
 /* The slot's writer. Another thread may take its place at the same time: then one launch less is told. */
-static struct writer *writer_at(struct neighbourhood *neighbourhood, uint64_t key)
+static HOOK_HOT struct writer *writer_at(struct neighbourhood *neighbourhood, uint64_t key)
 {
 	struct writer *oldest = NULL;
 	size_t at = key * 0x9e3779b97f4a7c15u >> 32;
@@ -122,7 +123,7 @@ static struct writer *writer_at(struct neighbourhood *neighbourhood, uint64_t ke
 }
 
 /* The slot's number of launches; where there is no place, the one that was launched least often makes room. */
-static struct tally *tally_at(struct neighbourhood *neighbourhood, uint64_t key)
+static HOOK_HOT struct tally *tally_at(struct neighbourhood *neighbourhood, uint64_t key)
 {
 	struct tally *least = NULL;
 	size_t at = key * 0x9e3779b97f4a7c15u >> 32;
@@ -220,7 +221,8 @@ void neighbours_leave(uint64_t address)
 	pthread_mutex_unlock(&lock);
 }
 
-static bool note_in(struct neighbourhood *neighbourhood, const struct call_slot *slot, uint64_t serial, const char *api)
+static HOOK_HOT bool note_in(struct neighbourhood *neighbourhood, const struct call_slot *slot, uint64_t serial,
+                             const char *api)
 {
 	uint64_t key = key_of(slot);
 	struct writer *writer = writer_at(neighbourhood, key);
@@ -231,7 +233,7 @@ static bool note_in(struct neighbourhood *neighbourhood, const struct call_slot 
 	return !(count & (count - 1));
 }
 
-bool neighbours_note(const struct call_slot *slot, uint64_t serial, const char *api)
+HOOK_HOT bool neighbours_note(const struct call_slot *slot, uint64_t serial, const char *api)
 {
 	struct range *found[OVERLAPPING];
 	bool due = false;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/hook_state.h"
 #include "shim/report/buffer.h"
 #include "shim/report/output.h"
 #include "shim/report/site.h"
@@ -422,8 +423,8 @@ int options_parse(const char *text, struct options *ret, void (*complain)(const 
 	return out.count;
 }
 
-static struct options the_options;
-_Atomic(const struct options *) options_known;
+static struct options the_options __attribute__((aligned(64)));
+_Atomic(const struct options *) options_known HOOK_DATA;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void complain_stderr(const char *message, void *data)

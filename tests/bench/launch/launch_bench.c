@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "shim/cuconst.h"
@@ -23,7 +24,9 @@
 #define BESIDE 200
 #define WEIGHTS 48              /* that a loop reads in turn */
 #define BUFFERS 20              /* that it writes to */
-#define FLUSH ((size_t)8 << 20) /* more than a second-level cache holds */
+#define FLUSH ((size_t)4 << 20) /* more than a second-level cache holds */
+#define FLUSH_CODE ((size_t)2 << 20)
+#define LINE 64
 
 static CUdeviceptr region, elsewhere[3];
 static CUdeviceptr tensors[STUB_TENSORS];
@@ -210,13 +213,33 @@ static int by_value(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
+/* Code that fills the caches of instructions and of branch targets: a jump in each line to the next one. */
+static void (*make_code(void))(void)
+{
+	const unsigned char jump[] = {0xe9, LINE - 5, 0, 0, 0}, back = 0xc3;
+	unsigned char *code =
+		mmap(NULL, FLUSH_CODE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void (*run)(void);
+
+	check(code == MAP_FAILED, "mmap");
+	for (size_t at = 0; at < FLUSH_CODE; at += LINE)
+		memcpy(code + at, jump, sizeof jump);
+	code[FLUSH_CODE - LINE] = back;
+	*(void **)&run = code;
+	return run;
+}
+
 /* Takes the place of all else in the caches. */
 static void flush(void)
 {
 	static volatile char other[FLUSH];
+	static void (*code)(void);
 
-	for (size_t i = 0; i < FLUSH; i += 64)
+	if (!code)
+		code = make_code();
+	for (size_t i = 0; i < FLUSH; i += LINE)
 		other[i]++;
+	code();
 }
 
 /* ns for one launch. */
