@@ -26,6 +26,7 @@ struct call_slot {
 	uint32_t offset; /* bytes into that argument */
 	uint64_t value;
 	struct range *range;           /* a reference held */
+	bool seldom;                   /* in a range, and checked as seldom as one beside it */
 	registry_handle neighbourhood; /* that its value lies in; 0: not known, or several (verdict/area.h) */
 	uint64_t twin;                 /* the address that the launch gets in place of `value`; 0: none */
 };

@@ -97,10 +97,19 @@ static HOOK_HOT void add_slot_value(struct call *call, const struct call_slot *s
 {
 	enum kernel_verdict verdict = inside || slot->verdict != KERNEL_STORES ? slot->verdict : KERNEL_NEAR;
 	call->verdict = verdict > call->verdict ? verdict : call->verdict;
-	if (inside)
+	if (inside && !slot->seldom)
 		add_inside(call, slot);
-	if (!call->deferred && neighbours_note(slot, call->serial, call->entry->name))
-		add_beside(call, slot);
+	if (call->deferred || !neighbours_note(slot, call->serial, call->entry->name))
+		return;
+	if (slot->seldom)
+		add_inside(call, slot);
+	add_beside(call, slot);
+}
+
+/* strict leaves no launch out. */
+static bool is_seldom(const struct kernel_paths *paths, enum kernel_verdict verdict, const struct slot_paths *may)
+{
+	return verdict == KERNEL_UNKNOWN && slot_stores_elsewhere(paths, may) && options_get()->mode != MODE_STRICT;
 }
 
 /* A value within the bounds of what is protected. */
@@ -123,6 +132,7 @@ static HOOK_HOT __attribute__((noinline)) void scan_value(struct scan *scan, int
 	}
 	if (verdict == KERNEL_CLEAN)
 		return;
+	bool inside = area.kind == AREA_INSIDE;
 	add_slot_value(scan->call,
 	               &(struct call_slot){.function = scan->info,
 	                                   .paths = scan->paths,
@@ -131,8 +141,9 @@ static HOOK_HOT __attribute__((noinline)) void scan_value(struct scan *scan, int
 	                                   .argument = argument,
 	                                   .offset = offset,
 	                                   .value = value,
+	                                   .seldom = inside && is_seldom(scan->paths, verdict, &may),
 	                                   .neighbourhood = area.neighbourhood},
-	               area.kind == AREA_INSIDE);
+	               inside);
 }
 
 /* The next word from there on that lies within the bounds of what is protected: most are numbers, or addresses of memory that has nothing to do with it. */

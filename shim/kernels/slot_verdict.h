@@ -65,6 +65,16 @@ static inline bool slot_may_swap(const struct slot_paths *may)
 	return may->use != SLOT_NONE && !may->compared;
 }
 
+/*
+ * Of an unknown slot: was all code read, and is the slot itself the address of no store? Then what the kernel stores through comes from memory, from the
+ * module or from a number, and mostly has nothing to do with the slot.
+ */
+static inline bool slot_stores_elsewhere(const struct kernel_paths *paths, const struct slot_paths *may)
+{
+	return paths && may->use != SLOT_STORE &&
+	       (paths->reason == PATHS_TABLE || paths->reason == PATHS_GLOBAL || paths->reason == PATHS_NO_BASE);
+}
+
 /* Static text: "clean", "near", "unknown", "stores". */
 const char *kernel_verdict_name(enum kernel_verdict verdict);
 

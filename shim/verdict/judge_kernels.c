@@ -234,8 +234,8 @@ bool judge_find_checks(const struct call *call)
 		if (!seen)
 			judgement->checks[count++] =
 				(struct check){.slot = i, .owned = judge_owned(slot->range, &judgement->site)};
-		/* Of a kernel beside ranges only some launches come here; later ones are named by the place of this. */
-		if (!seen && beside(slot) && (i == 0 || slot->value != slot[-1].value))
+		/* Of such a kernel only some launches come here; later ones are named by the place of this. */
+		if (!seen && (slot->seldom || beside(slot)) && (i == 0 || slot->value != slot[-1].value))
 			neighbours_keep_site(slot, &judgement->site);
 	}
 	judgement->check_count = count;

@@ -6,6 +6,7 @@
 #include "shim/effects/call.h"
 #include "shim/hook_state.h"
 #include "shim/kernels/function.h"
+#include "shim/kernels/slot_verdict.h"
 
 #define WRITERS 64   /* kernels by parameter that are told apart in one allocation; beyond, the oldest makes room */
 #define TALLIES 1024 /* the same, of which only the number of launches is kept: a foreach kernel has 500 pointers */
@@ -92,13 +93,16 @@ static uint64_t key_of(const struct call_slot *slot)
 	       (place < 511 ? place : 511);
 }
 
-static struct report_kernel kernel_of(uint64_t key)
+/* `inside`: the range itself. Launches that store through such a slot are all checked, so it is one of those that store elsewhere. */
+static struct report_kernel kernel_of(uint64_t key, bool inside)
 {
 	const struct function_info *function = (const struct function_info *)(uintptr_t)(key >> 21 << 4);
+	const struct kernel_paths *paths = inside ? function_paths(function) : NULL;
 	return (struct report_kernel){.name = function->name,
 	                              .argument = (int)(key >> 9 & 4095) - 1,
 	                              .offset = (uint32_t)(key & 511) * 8,
-	                              .code.verdict = "near"};
+	                              .code.verdict = kernel_verdict_name(inside ? KERNEL_UNKNOWN : KERNEL_NEAR),
+	                              .code.reason = paths ? paths_reason_text(paths->reason) : NULL};
 }
 
 /* The slot's writer. Another thread may take its place at the same time: then one launch less is told. */
@@ -314,12 +318,13 @@ static size_t insert(struct named *list, size_t count, size_t max, const struct 
 	return count < max ? count + 1 : max;
 }
 
-static struct report_kernel tell(const struct named *named)
+static struct report_kernel tell(const struct named *named, const struct range *range)
 {
 	const struct writer *writer = &named->neighbourhood->writers[named->nth];
 	const struct place *place = &named->neighbourhood->places[named->nth];
-	struct report_kernel kernel = kernel_of(named->key);
-	kernel.value = atomic_load_explicit(&writer->value, memory_order_relaxed);
+	uint64_t value = atomic_load_explicit(&writer->value, memory_order_relaxed);
+	struct report_kernel kernel = kernel_of(named->key, value >= range->start && value < range->end);
+	kernel.value = value;
 	kernel.api = atomic_load_explicit(&writer->api, memory_order_relaxed);
 	pthread_mutex_lock(&lock);
 	if (place->key == named->key)
@@ -344,7 +349,7 @@ size_t neighbours_writers(const struct range *range, uint64_t since, struct repo
 		}
 	}
 	for (size_t i = 0; i < count; i++)
-		ret_kernels[i] = tell(&list[i]);
+		ret_kernels[i] = tell(&list[i], range);
 	put_each(found, holders);
 	return count;
 }
