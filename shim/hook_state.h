@@ -15,8 +15,8 @@
 #define HOOK_HOT __attribute__((hot))
 /* Not inlined there: what few launches need. */
 #define HOOK_COLD __attribute__((noinline, cold))
-/* So do the variables that it looks at and that change rarely. */
-#define HOOK_DATA __attribute__((section(".data.hook")))
+/* So do the variables that it looks at and that change rarely: a section of its own, or the linker would scatter them. */
+#define HOOK_DATA __attribute__((section("hook_data")))
 
 /* Nobody else's: reached without the global offset table, which would be one more cache line for each call of a program that has other use for its cache. */
 #pragma GCC visibility push(hidden)

@@ -34,6 +34,7 @@ struct call_slot {
 #define CALL_INLINE_WRITES 4
 #define CALL_INLINE_SLOTS 16
 #define CALL_INLINE_COPY 1024
+#define CALL_INLINE_JUDGEMENT 768 /* of a launch */
 
 struct call {
 	const struct entrypoint *entry;
@@ -74,6 +75,7 @@ struct call {
 	struct call_write inline_writes[CALL_INLINE_WRITES];
 	struct call_slot inline_slots[CALL_INLINE_SLOTS];
 	char inline_copy[CALL_INLINE_COPY] __attribute__((aligned(16)));
+	char inline_judgement[CALL_INLINE_JUDGEMENT] __attribute__((aligned(16)));
 };
 
 void call_begin(struct call *call, enum entry_id entry, CUstream stream, void *caller);

@@ -15,16 +15,19 @@
 /* Ranges looked at for one address; more than this many nested around one byte are cut. */
 #define RANGES_PER_SLOT 64
 
-static _Atomic uint64_t serial;
+/* A line of its own: every launch writes it. */
+static struct {
+	_Atomic uint64_t last __attribute__((aligned(64)));
+} serial HOOK_DATA;
 
 uint64_t launch_serial(void)
 {
-	return atomic_load_explicit(&serial, memory_order_relaxed);
+	return atomic_load_explicit(&serial.last, memory_order_relaxed);
 }
 
 HOOK_HOT void launch_number(struct call *call)
 {
-	call->serial = atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed) + 1;
+	call->serial = atomic_fetch_add_explicit(&serial.last, 1, memory_order_relaxed) + 1;
 }
 
 /* One kernel's parameters on the way through. */
@@ -72,9 +75,13 @@ static void add_slot(struct call *call, const struct call_slot *slot, struct ran
 	call_add_slot(call, &added);
 }
 
-static __attribute__((noinline)) void add_inside(struct call *call, const struct call_slot *slot)
+static __attribute__((noinline)) void add_inside(struct call *call, const struct call_slot *slot, registry_handle only)
 {
-	struct range *found[RANGES_PER_SLOT];
+	struct range *found[RANGES_PER_SLOT], *known = only ? registry_find(protect_ranges(), only) : NULL;
+	if (known) {
+		add_slot(call, slot, known);
+		return;
+	}
 	size_t count = registry_stab(protect_ranges(), slot->value, found, RANGES_PER_SLOT);
 	for (size_t i = 0; i < count && i < RANGES_PER_SLOT; i++)
 		add_slot(call, slot, found[i]);
@@ -93,16 +100,17 @@ static __attribute__((noinline)) void add_beside(struct call *call, const struct
 }
 
 /* A slot that may be stored through, and whose value lies in an allocation with ranges. */
-static HOOK_HOT void add_slot_value(struct call *call, const struct call_slot *slot, bool inside)
+static HOOK_HOT void add_slot_value(struct call *call, const struct call_slot *slot, const struct area *area)
 {
+	bool inside = area->kind == AREA_INSIDE;
 	enum kernel_verdict verdict = inside || slot->verdict != KERNEL_STORES ? slot->verdict : KERNEL_NEAR;
 	call->verdict = verdict > call->verdict ? verdict : call->verdict;
 	if (inside && !slot->seldom)
-		add_inside(call, slot);
+		add_inside(call, slot, area->range);
 	if (call->deferred || !neighbours_note(slot, call->serial, call->entry->name))
 		return;
 	if (slot->seldom)
-		add_inside(call, slot);
+		add_inside(call, slot, area->range);
 	add_beside(call, slot);
 }
 
@@ -132,7 +140,6 @@ static HOOK_HOT __attribute__((noinline)) void scan_value(struct scan *scan, int
 	}
 	if (verdict == KERNEL_CLEAN)
 		return;
-	bool inside = area.kind == AREA_INSIDE;
 	add_slot_value(scan->call,
 	               &(struct call_slot){.function = scan->info,
 	                                   .paths = scan->paths,
@@ -141,9 +148,9 @@ static HOOK_HOT __attribute__((noinline)) void scan_value(struct scan *scan, int
 	                                   .argument = argument,
 	                                   .offset = offset,
 	                                   .value = value,
-	                                   .seldom = inside && is_seldom(scan->paths, verdict, &may),
+	                                   .seldom = area.kind == AREA_INSIDE && is_seldom(scan->paths, verdict, &may),
 	                                   .neighbourhood = area.neighbourhood},
-	               inside);
+	               &area);
 }
 
 /* The next word from there on that lies within the bounds of what is protected: most are numbers, or addresses of memory that has nothing to do with it. */

@@ -9,12 +9,12 @@
 #define PLACES_BITS 12
 #define HOLDERS 2 /* more than one: not remembered */
 
-/* Guarded by a sequence number, odd while it is written; every member is atomic, so a torn read is seen, not undefined. Half a cache line. */
+/* Guarded by a sequence number, odd while it is written; every member is atomic, so a torn read is seen, not undefined. A cache line. */
 static struct place {
 	_Atomic uint32_t sequence, kind;
 	_Atomic uint64_t address, generation;
-	_Atomic registry_handle neighbourhood;
-} places[1u << PLACES_BITS] __attribute__((aligned(64)));
+	_Atomic registry_handle neighbourhood, range;
+} __attribute__((aligned(64))) places[1u << PLACES_BITS];
 
 /* Neither falls, so the sum is the same only while both are. */
 static uint64_t generation_now(const struct registry *all, const struct registry *ranges)
@@ -34,18 +34,23 @@ HOOK_HOT struct area_view area_view(void)
 	return (struct area_view){.low = low, .bytes = high > low ? high - low : 0, .generation = generation};
 }
 
-static struct area ask(uint64_t address)
+/* How many hold the address, cut at HOLDERS; *ret_only is the one, 0: none, or several. */
+static size_t holding(struct registry *registry, uint64_t address, registry_handle *ret_only)
 {
 	struct range *found[HOLDERS];
-	struct area area = {.kind = AREA_ELSEWHERE};
-	size_t count = registry_stab(neighbours_all(), address, found, HOLDERS);
-	if (!count)
-		return area;
-	if (count == 1)
-		area.neighbourhood = found[0]->handle;
-	for (size_t i = 0; i < count && i < HOLDERS; i++)
+	size_t count = registry_stab(registry, address, found, HOLDERS);
+	count = count < HOLDERS ? count : HOLDERS;
+	*ret_only = count == 1 ? found[0]->handle : 0;
+	for (size_t i = 0; i < count; i++)
 		range_put(found[i]);
-	area.kind = registry_hits(protect_ranges(), address, address + 1) ? AREA_INSIDE : AREA_BESIDE;
+	return count;
+}
+
+static struct area ask(uint64_t address)
+{
+	struct area area = {.kind = AREA_ELSEWHERE};
+	if (holding(neighbours_all(), address, &area.neighbourhood))
+		area.kind = holding(protect_ranges(), address, &area.range) ? AREA_INSIDE : AREA_BESIDE;
 	return area;
 }
 
@@ -59,6 +64,7 @@ static void keep(struct place *place, const struct area_view *view, uint64_t add
 	atomic_store_explicit(&place->address, address, memory_order_release);
 	atomic_store_explicit(&place->generation, view->generation, memory_order_release);
 	atomic_store_explicit(&place->neighbourhood, area->neighbourhood, memory_order_release);
+	atomic_store_explicit(&place->range, area->range, memory_order_release);
 	atomic_store_explicit(&place->sequence, sequence + 2, memory_order_release);
 }
 
@@ -69,6 +75,7 @@ HOOK_HOT struct area area_of(const struct area_view *view, uint64_t address)
 	struct area area = {
 		.kind = (enum area_kind)atomic_load_explicit(&place->kind, memory_order_acquire),
 		.neighbourhood = atomic_load_explicit(&place->neighbourhood, memory_order_acquire),
+		.range = atomic_load_explicit(&place->range, memory_order_acquire),
 	};
 	/* Acquire loads: the second look at the number cannot come before them. */
 	if (!(sequence & 1) && atomic_load_explicit(&place->address, memory_order_acquire) == address &&

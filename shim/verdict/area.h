@@ -20,6 +20,7 @@ enum area_kind {
 struct area {
 	enum area_kind kind;
 	registry_handle neighbourhood; /* the one that holds it, for verdict/neighbours.h; 0: none, or several */
+	registry_handle range;         /* the same of ranges */
 };
 
 /* What is protected at this moment: addresses outside [low, low + bytes) lie elsewhere. */

@@ -423,7 +423,7 @@ int options_parse(const char *text, struct options *ret, void (*complain)(const 
 	return out.count;
 }
 
-static struct options the_options __attribute__((aligned(64)));
+static struct options the_options HOOK_DATA __attribute__((aligned(64)));
 _Atomic(const struct options *) options_known HOOK_DATA;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
