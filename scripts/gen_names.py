@@ -61,7 +61,9 @@ def hooks(names):
     for n in names:
         if n.kind != "thin":
             continue
-        arguments, entered = ", ".join(n.arguments), f"static __attribute__((noinline)) int entered_{n.symbol}({', '.join([*n.params, 'void *caller'])})"
+        hot = "HOOK_HOT " if "Launch" in n.symbol else ""
+        arguments = ", ".join(n.arguments)
+        entered = f"static {hot}__attribute__((noinline)) int entered_{n.symbol}({', '.join([*n.params, 'void *caller'])})"
         out += [entered, "{",
                 "\tstruct name_scope scope;",
                 f"\t__typeof__({n.symbol}) *real = name_enter(&scope, NAME_{n.symbol}, caller);",

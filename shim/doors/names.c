@@ -153,23 +153,29 @@ static void *resolve(enum name_id id, const void *address)
 	return real;
 }
 
-static void *real_for(enum name_id id, const void *address)
+/* Two libraries that take turns come here each time. */
+static __attribute__((noinline)) void *find_real(enum name_id id, const void *address)
 {
 	struct name_caller *caller = find_caller((uintptr_t)address);
 	void *real = caller ? atomic_load_explicit(&caller->real[id], memory_order_relaxed) : NULL;
-	if (real) {
-		if (atomic_load_explicit(&names_last[id], memory_order_relaxed) != caller)
-			atomic_store_explicit(&names_last[id], caller, memory_order_release);
-		return real;
+	if (!real) {
+		int saved = errno;
+		real = resolve(id, address);
+		if (!caller)
+			caller = add_caller((uintptr_t)address);
+		if (caller)
+			atomic_store_explicit(&caller->real[id], real, memory_order_relaxed);
+		errno = saved;
 	}
-	int saved = errno;
-	real = resolve(id, address);
-	if (!caller)
-		caller = add_caller((uintptr_t)address);
-	if (caller)
-		atomic_store_explicit(&caller->real[id], real, memory_order_relaxed);
-	errno = saved;
+	if (caller && real)
+		atomic_store_explicit(&names_last[id], caller, memory_order_release);
 	return real;
+}
+
+static inline void *real_for(enum name_id id, const void *address)
+{
+	void *real = name_of_last(id, address);
+	return real ? real : find_real(id, address);
 }
 
 void *name_swap(enum name_id id, void *found, const void *caller)
@@ -185,7 +191,7 @@ void *name_swap(enum name_id id, void *found, const void *caller)
 	return real_for(id, caller) == found ? names[id].hook : found;
 }
 
-void *name_enter(struct name_scope *scope, enum name_id id, void *caller)
+HOOK_HOT void *name_enter(struct name_scope *scope, enum name_id id, void *caller)
 {
 	scope->outermost = atomic_load_explicit(&hook_armed, memory_order_relaxed) && !outer_call.api &&
 	                   options_get()->names;

@@ -65,14 +65,19 @@ struct name_caller {
 extern _Atomic(struct name_caller *) names_last[NAME_COUNT];
 #pragma GCC visibility pop
 
-/* The real function, when nothing is protected and the caller is the one that called last: the hook jumps there. NULL: name_enter() finds out. */
-static inline void *name_idle(enum name_id id, const void *caller)
+/* The real function, when the caller is the one that called last. NULL: to be found out. */
+static inline void *name_of_last(enum name_id id, const void *caller)
 {
 	const struct name_caller *last = atomic_load_explicit(&names_last[id], memory_order_acquire);
-	if (HOOK_UNLIKELY(atomic_load_explicit(&hook_armed, memory_order_relaxed) || !last ||
-	                  (uintptr_t)caller - last->start >= last->bytes))
+	if (HOOK_UNLIKELY(!last || (uintptr_t)caller - last->start >= last->bytes))
 		return NULL;
 	return atomic_load_explicit(&last->real[id], memory_order_relaxed);
+}
+
+/* The same while nothing is protected: the hook jumps there. NULL: name_enter() finds out. */
+static inline void *name_idle(enum name_id id, const void *caller)
+{
+	return atomic_load_explicit(&hook_armed, memory_order_relaxed) ? NULL : name_of_last(id, caller);
 }
 
 struct name_scope {

@@ -191,7 +191,7 @@ static const struct {
 	{"table_beside", "1 pointer of 3 between ranges, the kernel stores through an address that it loads",
          hooked_table_beside, RANGES, 0, false},
 	{"table", "1 pointer of 3 in a range, the kernel stores through an address that it loads", hooked_table, RANGES,
-         1, false},
+         0, false},
 	{"hit", "1 pointer of 3 in a range, stored through", hooked_hit, RANGES, 1, false},
 	{"many", "16 pointers in 16 ranges", hooked_many, RANGES, 1, false},
 	{"swapped", "strict: 1 pointer of 3 in a range, replaced by its twin", hooked_hit, RANGES, 0, true},
