@@ -113,12 +113,14 @@ static bool compare(unsigned how, bool is_signed, uint32_t a, uint32_t b)
 	return (how & 1 && less) || (how & 2 && a == b) || (how & 4 && !less && a != b);
 }
 
-/* ISETP: bit 72 .EX, where the low words decide between equal high ones; 73 signed; 74 how it is combined; 76 the relation. */
+/* ISETP: bit 72 .EX, where the low words decide between equal high ones; 73 signed; 74 how it is combined; 76 the relation; 80 of 64 bits (sm_120). */
 static struct constant set_predicate(struct constants *c, const struct sass_insn *insn, struct constant a,
                                      struct constant b)
 {
 	struct constant accumulated = read_predicate(c, insn, 87, insn->uniform), result = unknown;
 	unsigned relation = sass_field(insn, 76, 79);
+	if (sass_field(insn, 79, 81))
+		return unknown;
 	if (constant_known(a) && constant_known(b))
 		result = make(c, compare(relation, sass_field(insn, 73, 74), a.value, b.value), a, b);
 	if (sass_field(insn, 72, 73) && constant_known(result) && a.value == b.value) {
@@ -205,7 +207,7 @@ static struct constant sum(struct constants *c, const struct sass_insn *insn, co
 {
 	struct constant result = zero;
 	bool swapped = insn->form == 2 || insn->form == 3 || insn->form == 7;
-	if (sass_field(insn, 74, 75))
+	if (sass_field(insn, 73, 75) || sass_field(insn, 76, 77))
 		return unknown;
 	for (unsigned i = 0; i < 3; i++) {
 		bool literal = operands[i].kind == OPERAND_IMMEDIATE;
@@ -223,7 +225,7 @@ static struct constant sum(struct constants *c, const struct sass_insn *insn, co
 static bool no_modifier(const struct sass_insn *insn, const struct sass_operand operands[3])
 {
 	bool literal = operands[1].kind == OPERAND_IMMEDIATE || operands[2].kind == OPERAND_IMMEDIATE;
-	return !sass_field(insn, 72, 73) && !sass_field(insn, 74, 76) && (literal || !sass_field(insn, 63, 64));
+	return !sass_field(insn, 72, 73) && !sass_field(insn, 74, 77) && (literal || !sass_field(insn, 63, 64));
 }
 
 static struct constant product(struct constants *c, const struct sass_insn *insn, const struct sass_operand operands[3],
@@ -254,7 +256,8 @@ static struct constant shift(struct constants *c, const struct sass_insn *insn, 
 	bool none = beside->kind == OPERAND_REGISTER
 	                    ? beside->reg == SASS_RZ
 	                    : beside->kind == OPERAND_UNIFORM && beside->reg == c->program->machine.uniform_zero;
-	if (type < 2 || right != high || !none || !constant_known(*value) || !constant_known(v[1]) || v[1].value > 31)
+	if (type < 2 || right != high || sass_field(insn, 77, 78) || !none || !constant_known(*value) ||
+	    !constant_known(v[1]) || v[1].value > 31)
 		return unknown;
 	uint32_t result = !right      ? value->value << v[1].value
 	                  : type == 3 ? value->value >> v[1].value
@@ -284,6 +287,8 @@ static struct constant selection(struct constants *c, const struct sass_insn *in
                                  unsigned second)
 {
 	struct constant chosen = read_predicate(c, insn, 87, insn->uniform);
+	if (sass_field(insn, 72, 81))
+		return unknown;
 	if (!constant_known(chosen))
 		return meet(c, v[0], v[second]);
 	c->fact |= chosen.value ? FACT_FIRST : FACT_SECOND;
