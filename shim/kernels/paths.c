@@ -180,7 +180,7 @@ int paths_for_cubin(const void *image, size_t bytes, const char *kernel, struct 
 		return 0;
 	ret_paths->reason = program_build(&program, &elf, kernel, &err);
 	if (!err && ret_paths->reason == PATHS_CLEAR)
-		err = special_paths(run_for, &program, values, ret_paths, ret_better);
+		err = special_paths(run_for, &program, program.count, values, ret_paths, ret_better);
 	if (!err && *ret_better) {
 		find_lines(&program, ret_paths);
 		trim(ret_paths);

@@ -184,7 +184,8 @@ int paths_for_ptx(const char *text, size_t bytes, const char *kernel, struct pat
 	*ret_better = false;
 	if (bytes > PTX_TEXT_MAX)
 		return 0;
-	error = special_paths(run_for, &question, values, ret_paths, ret_better);
+	/* A line has some 20 bytes. */
+	error = special_paths(run_for, &question, bytes / 20, values, ret_paths, ret_better);
 	if (!error && *ret_better)
 		paths_add_text_lines(text, bytes, ret_paths);
 	return error;

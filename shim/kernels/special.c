@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RUNS 40 /* of the analysis for one answer */
+/* Runs of the analysis for one answer: fewer where one takes long. */
+#define RUNS_MOST 40
+#define RUNS_LEAST 6
+#define RUNS_COST 200000 /* together */
 
 /* The answer so far, and the bytes that it needs. */
 struct search {
@@ -13,7 +16,7 @@ struct search {
 	struct paths_values values; /* `known` and `used` are its own */
 	struct kernel_paths paths;
 	uint8_t *known, *needed;
-	unsigned runs;
+	size_t runs; /* that are left */
 };
 
 static bool clear(const struct kernel_paths *paths)
@@ -36,7 +39,10 @@ bool special_same(const struct kernel_paths *a, const struct kernel_paths *b)
 	return true;
 }
 
-/* Nothing that the other does not do, and less than it. */
+/*
+ * Nothing that the other does not do, and less than it: or, where a store has one base only, more surely. While an answer is not clear, its other slots may be stored
+ * through as well, so that fewer of them are said to be is no gain.
+ */
 static bool better(const struct kernel_paths *paths, const struct kernel_paths *any)
 {
 	bool less = clear(paths) && !clear(any);
@@ -46,7 +52,7 @@ static bool better(const struct kernel_paths *paths, const struct kernel_paths *
 		bool stores = paths->slots[i].use == SLOT_STORE, might = any->slots[i].use == SLOT_STORE;
 		if (stores && !might)
 			return false;
-		less |= might && !stores;
+		less |= clear(paths) && might && !stores;
 		less |= stores && paths->slots[i].only_base && !any->slots[i].only_base;
 	}
 	return less;
@@ -63,7 +69,7 @@ static bool any(const uint8_t *bytes, size_t count)
 static int run(struct search *search, struct kernel_paths *ret_paths)
 {
 	memset(search->values.used, 0, search->values.count);
-	search->runs++;
+	search->runs -= search->runs != 0;
 	return search->run(search->ctx, &search->values, ret_paths);
 }
 
@@ -123,12 +129,12 @@ static int reduce(struct search *search)
 	int err = 0;
 	bool same;
 	for (size_t size = (count_words(search) + 1) / 2; size && !err; size = size > 1 ? (size + 1) / 2 : 0)
-		for (size_t first = 0; first < count_words(search) && search->runs < RUNS && !err;) {
+		for (size_t first = 0; first < count_words(search) && search->runs && !err;) {
 			same = false;
 			err = try_less(search, first, first + size, VALUE_UNKNOWN, &same);
 			first += same ? 0 : size;
 		}
-	for (size_t first = 0; first < count_words(search) && search->runs < RUNS && !err; first++)
+	for (size_t first = 0; first < count_words(search) && search->runs && !err; first++)
 		err = try_less(search, first, first + 1, VALUE_SMALL, &same);
 	return err;
 }
@@ -153,12 +159,14 @@ static int search_paths(struct search *search, struct paths_values *values, bool
 	return err;
 }
 
-int special_paths(special_run run_once, void *ctx, struct paths_values *values, struct kernel_paths *ret_paths,
-                  bool *ret_better)
+int special_paths(special_run run_once, void *ctx, size_t cost, struct paths_values *values,
+                  struct kernel_paths *ret_paths, bool *ret_better)
 {
 	size_t count = values->count & ~(size_t)3;
 	uint8_t *room = calloc(3, count + 1);
 	struct search search = {.run = run_once, .ctx = ctx, .values = *values};
+	search.runs = RUNS_COST / (cost + 1);
+	search.runs = search.runs > RUNS_MOST ? RUNS_MOST : search.runs < RUNS_LEAST ? RUNS_LEAST : search.runs;
 	*ret_better = false;
 	*ret_paths = (struct kernel_paths){0};
 	memset(values->used, 0, values->count);

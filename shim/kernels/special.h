@@ -10,8 +10,8 @@
 /* One run; notes in values->used what decided something, sets nothing else of it. 0 with *ret_paths filled, or a negative error. */
 typedef int (*special_run)(void *ctx, struct paths_values *values, struct kernel_paths *ret_paths);
 
-/* As paths_for_cubin(). *ret_paths is empty where it is not better. */
-int special_paths(special_run run, void *ctx, struct paths_values *values, struct kernel_paths *ret_paths,
+/* As paths_for_cubin(); `cost` of a run, in instructions. *ret_paths is empty where it is not better. */
+int special_paths(special_run run, void *ctx, size_t cost, struct paths_values *values, struct kernel_paths *ret_paths,
                   bool *ret_better);
 
 /* Do the two give each slot the same verdict? */
