@@ -42,15 +42,15 @@ struct range {
 	uint64_t start, end; /* half-open, device addresses, end > start */
 	registry_handle handle;
 	uint32_t flags;            /* the caller's; the registry does not look */
+	_Atomic bool ending;       /* the caller's: its memory is being taken away */
+	_Atomic bool removed;      /* set by registry_remove(): a check in flight may still hold a reference */
+	void *attachment;          /* the caller's, e.g. the range's baseline; see registry_hooks.release */
 	const char *label;         /* never NULL; owned by the range */
 	const char *owner;         /* glob of the owner library's name, or NULL: nobody is exempt */
 	struct registry_site site; /* strings owned by the range */
-	void *attachment;          /* the caller's, e.g. the range's baseline; see registry_hooks.release */
 	_Atomic uint64_t checks;   /* launches and calls that were judged against this range */
 	_Atomic uint64_t violations;
 	_Atomic uint64_t mark; /* the caller's: when it last looked at the bytes; 0 at first */
-	_Atomic bool ending;   /* the caller's: its memory is being taken away */
-	_Atomic bool removed;  /* set by registry_remove(): a check in flight may still hold a reference */
 };
 
 /* What registry_insert() copies. */
@@ -63,11 +63,12 @@ struct registry_spec {
 	void *attachment; /* ownership passes to the registry on success only */
 };
 
-/* Open to inlining only: use the functions. `live`, `low` and `high` are what the launch path loads. */
+/* Open to inlining only: use the functions. All but `tree` is what the launch path loads. */
 struct registry {
 	_Atomic uint64_t live; /* number of ranges */
 	_Atomic uint64_t low;  /* no range starts below (UINT64_MAX when empty) */
 	_Atomic uint64_t high; /* no range ends above (0 when empty) */
+	_Atomic uint64_t generation;
 	struct registry_tree *tree;
 };
 
@@ -100,6 +101,15 @@ struct range *registry_find(struct registry *reg, registry_handle handle);
 static inline bool registry_empty(const struct registry *reg)
 {
 	return atomic_load_explicit(&reg->live, memory_order_relaxed) == 0;
+}
+
+/*
+ * Changes with each insertion and removal, and never comes again. What was asked after it was read, with the same answer of this function afterwards, holds
+ * as long as it answers the same.
+ */
+static inline uint64_t registry_generation(const struct registry *reg)
+{
+	return atomic_load_explicit(&reg->generation, memory_order_acquire);
 }
 
 /* Two relaxed loads: false means that no protected range overlaps [start, end); true means "ask the tree". */

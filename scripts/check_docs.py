@@ -130,12 +130,12 @@ def main():
         else:
             problems.append(f"{OPTIONS_SOURCE}: the options could not be read")
 
-    header = checks.text(pathlib.Path("shim/cuconst.h"))
-    functions = set(re.findall(r"^(?:cuconst_result |int |void \*|const char \*)(cuconst_\w+)\(", header, re.M))
+    header = checks.text(HEADER)
+    functions = set(re.findall(r"^(?:cuconst_result |int |uint64_t |void \*|const char \*)(cuconst_\w+)\(", header, re.M))
     differ("function", {name for name in first_column(section(readme, "C")) if name.startswith("cuconst_")}, functions,
            problems)
     if not functions:
-        problems.append("shim/cuconst.h: no functions found")
+        problems.append(f"{HEADER}: no functions found")
     return checks.report(problems, f"{len(documents)} documents")
 
 

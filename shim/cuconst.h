@@ -145,11 +145,20 @@ cuconst_result cuconst_stats(struct cuconst_stats *ret_stats);
 cuconst_result cuconst_view(uint64_t ptr, size_t bytes, uint64_t *ret_view);
 
 /*
+ * For language bindings: what cuconst_view() answers, where that takes no work: it only looks up, asks no driver and waits for nobody, so an interpreter's
+ * lock may be held. 0: cuconst_view() makes the view, or says why there is none.
+ */
+uint64_t cuconst_view_known(uint64_t ptr, size_t bytes);
+
+/*
  * For language bindings: `managed` is a DLManagedTensorVersioned of DLPack 1.x, or a DLManagedTensor if not `versioned`, that the caller owns. Returns
  * another one, of the version that is wanted, with its data at `address` and, where there are flags, read-only. Its deleter needs no interpreter, and deletes
  * `managed`, too. NULL: no memory, or no tensor; nothing has changed.
  */
 void *cuconst_dlpack_view(void *managed, int versioned, int as_versioned, uint64_t address);
+
+/* As cuconst_dlpack_view(), at the address that cuconst_view_known() has. NULL also: it has none, or the tensor is more than items of whole bytes without gaps. */
+void *cuconst_dlpack_view_known(void *managed, int versioned, int as_versioned);
 
 /* What a result means and what can be done about it, in English. Static text, never NULL. */
 const char *cuconst_result_text(cuconst_result result);
@@ -209,10 +218,20 @@ static inline cuconst_result cuconst_view_(uint64_t ptr, size_t bytes, uint64_t 
 	typedef cuconst_result (*fn)(uint64_t, size_t, uint64_t *);
 	CUCONST_CALL_(cuconst_view, fn, (ptr, bytes, ret_view), CUCONST_ERROR_NOT_ACTIVE);
 }
+static inline uint64_t cuconst_view_known_(uint64_t ptr, size_t bytes)
+{
+	typedef uint64_t (*fn)(uint64_t, size_t);
+	CUCONST_CALL_(cuconst_view_known, fn, (ptr, bytes), 0);
+}
 static inline void *cuconst_dlpack_view_(void *managed, int versioned, int as_versioned, uint64_t address)
 {
 	typedef void *(*fn)(void *, int, int, uint64_t);
 	CUCONST_CALL_(cuconst_dlpack_view, fn, (managed, versioned, as_versioned, address), NULL);
+}
+static inline void *cuconst_dlpack_view_known_(void *managed, int versioned, int as_versioned)
+{
+	typedef void *(*fn)(void *, int, int);
+	CUCONST_CALL_(cuconst_dlpack_view_known, fn, (managed, versioned, as_versioned), NULL);
 }
 static inline const char *cuconst_result_text_(cuconst_result result)
 {
@@ -238,8 +257,11 @@ static inline int cuconst_last_cuda_error_(void)
 #define cuconst_query(ptr, bytes, out, max, ret_count) cuconst_query_(ptr, bytes, out, max, ret_count)
 #define cuconst_stats(ret_stats) cuconst_stats_(ret_stats)
 #define cuconst_view(ptr, bytes, ret_view) cuconst_view_(ptr, bytes, ret_view)
+#define cuconst_view_known(ptr, bytes) cuconst_view_known_(ptr, bytes)
 #define cuconst_dlpack_view(managed, versioned, as_versioned, address)                                                 \
 	cuconst_dlpack_view_(managed, versioned, as_versioned, address)
+#define cuconst_dlpack_view_known(managed, versioned, as_versioned)                                                    \
+	cuconst_dlpack_view_known_(managed, versioned, as_versioned)
 #define cuconst_result_text(result) cuconst_result_text_(result)
 #define cuconst_version() cuconst_version_()
 #define cuconst_last_cuda_error() cuconst_last_cuda_error_()
