@@ -7,7 +7,7 @@
 #include "shim/twins/serve.h"
 #include "shim/verdict/protect.h"
 
-void call_begin(struct call *call, enum entry_id entry, CUstream stream, void *caller)
+HOOK_HOT void call_begin(struct call *call, enum entry_id entry, CUstream stream, void *caller)
 {
 	hook_thread.depth++;
 	call->entry = &entrypoints[entry];
@@ -76,14 +76,16 @@ void call_add_slot(struct call *call, const struct call_slot *slot)
 		range_put(slot->range);
 }
 
-void call_end(struct call *call)
+HOOK_HOT void call_end(struct call *call)
 {
 	for (size_t i = 0; i < call->slot_count; i++)
 		range_put(call->slots[i].range);
 	for (size_t i = 0; i < call->ended_count; i++)
 		range_put(call->ended[i]);
-	free(call->ended);
-	free(call->copy);
+	if (call->ended)
+		free(call->ended);
+	if (call->copy)
+		free(call->copy);
 	if (call->slots != call->inline_slots)
 		free(call->slots);
 	if (call->writes != call->inline_writes)

@@ -7,6 +7,7 @@
 #include "shim/kernels/function.h"
 #include "shim/kernels/images.h"
 #include "shim/kernels/variants.h"
+#include "shim/verdict/area.h"
 #include "shim/verdict/fault.h"
 #include "shim/verdict/neighbours.h"
 #include "shim/verdict/options.h"
@@ -15,16 +16,19 @@
 /* Ranges looked at for one address; more than this many nested around one byte are cut. */
 #define RANGES_PER_SLOT 64
 
-static _Atomic uint64_t serial;
+/* A line of its own: every launch writes it. */
+static struct {
+	_Atomic uint64_t last __attribute__((aligned(64)));
+} serial HOOK_DATA;
 
 uint64_t launch_serial(void)
 {
-	return atomic_load_explicit(&serial, memory_order_relaxed);
+	return atomic_load_explicit(&serial.last, memory_order_relaxed);
 }
 
-void launch_number(struct call *call)
+HOOK_HOT void launch_number(struct call *call)
 {
-	call->serial = atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed) + 1;
+	call->serial = atomic_fetch_add_explicit(&serial.last, 1, memory_order_relaxed) + 1;
 }
 
 /* One kernel's parameters on the way through. */
@@ -34,6 +38,7 @@ struct scan {
 	const struct kernel_paths *paths;
 	bool asked;            /* for the paths, and whether the stream captures */
 	bool asked_for_values; /* for those of the parameters' values (paths_for_values) */
+	struct area_view view;
 	void **params;
 	const void *block; /* or in one */
 	size_t size;
@@ -44,7 +49,7 @@ bool launch_may_refuse(void)
 	return options_get()->mode == MODE_DENY && atomic_load_explicit(&hook_armed, memory_order_relaxed);
 }
 
-const struct kernel_paths *launch_paths(const struct function_info *info)
+HOOK_HOT const struct kernel_paths *launch_paths(const struct function_info *info)
 {
 	if (!options_get()->store_paths)
 		return NULL;
@@ -53,7 +58,7 @@ const struct kernel_paths *launch_paths(const struct function_info *info)
 }
 
 /* At the first address that concerns a protected range: most launches have none. */
-static void ask(struct scan *scan)
+static HOOK_HOT void ask(struct scan *scan)
 {
 	scan->call->concerned = true;
 	if (scan->asked)
@@ -112,16 +117,20 @@ static void add_slot(struct call *call, const struct call_slot *slot, struct ran
 	call_add_slot(call, &added);
 }
 
-static void add_inside(struct call *call, const struct call_slot *slot)
+static __attribute__((noinline)) void add_inside(struct call *call, const struct call_slot *slot, registry_handle only)
 {
-	struct range *found[RANGES_PER_SLOT];
+	struct range *found[RANGES_PER_SLOT], *known = only ? registry_find(protect_ranges(), only) : NULL;
+	if (known) {
+		add_slot(call, slot, known);
+		return;
+	}
 	size_t count = registry_stab(protect_ranges(), slot->value, found, RANGES_PER_SLOT);
 	for (size_t i = 0; i < count && i < RANGES_PER_SLOT; i++)
 		add_slot(call, slot, found[i]);
 }
 
 /* Ranges beside the address: the kernel may run over into them. */
-static void add_beside(struct call *call, const struct call_slot *slot)
+static __attribute__((noinline)) void add_beside(struct call *call, const struct call_slot *slot)
 {
 	struct range *found[NEIGHBOURS_BESIDE];
 	struct call_slot near = *slot;
@@ -132,39 +141,82 @@ static void add_beside(struct call *call, const struct call_slot *slot)
 		add_slot(call, &near, found[i]);
 }
 
-static void add_slot_value(struct scan *scan, int argument, uint32_t offset, uint64_t value)
+/* A slot that may be stored through, and whose value lies in an allocation with ranges. */
+static HOOK_HOT void add_slot_value(struct call *call, const struct call_slot *slot, const struct area *area)
 {
-	/* Most pointers lie in no allocation that holds a range: to learn that takes less than to ask which range it is. */
-	if (!neighbours_hit(neighbours_all(), value))
-		return;
-	ask(scan);
-	struct call *call = scan->call;
-	struct call_slot slot = {
-		.function = scan->info, .paths = scan->paths, .argument = argument, .offset = offset, .value = value};
-	slot.verdict = slot_verdict(scan->info, scan->paths, argument, offset, &slot.may);
-	if (slot.verdict == KERNEL_CLEAN)
-		return;
-	bool inside = registry_hits(protect_ranges(), value, value + 1);
-	if ((inside || slot.verdict == KERNEL_UNKNOWN) && paths_for_values(scan)) {
-		slot.paths = scan->paths;
-		slot.verdict = slot_verdict(scan->info, scan->paths, argument, offset, &slot.may);
-		if (slot.verdict == KERNEL_CLEAN)
-			return;
-	}
-	enum kernel_verdict verdict = inside || slot.verdict != KERNEL_STORES ? slot.verdict : KERNEL_NEAR;
+	bool inside = area->kind == AREA_INSIDE;
+	enum kernel_verdict verdict = inside || slot->verdict != KERNEL_STORES ? slot->verdict : KERNEL_NEAR;
 	call->verdict = verdict > call->verdict ? verdict : call->verdict;
-	if (inside)
-		add_inside(call, &slot);
-	if (!call->deferred && neighbours_note(&slot, call->serial, call->entry->name))
-		add_beside(call, &slot);
+	if (inside && !slot->seldom)
+		add_inside(call, slot, area->range);
+	if (call->deferred || !neighbours_note(slot, call->serial, call->entry->name))
+		return;
+	if (slot->seldom)
+		add_inside(call, slot, area->range);
+	add_beside(call, slot);
 }
 
-static void scan_param(struct scan *scan, int argument, const void *bytes, size_t size)
+/* strict leaves no launch out. */
+static bool is_seldom(const struct kernel_paths *paths, enum kernel_verdict verdict, const struct slot_paths *may)
 {
-	for (size_t offset = 0; offset + 8 <= size; offset += 8) {
-		uint64_t value;
-		memcpy(&value, (const char *)bytes + offset, sizeof value);
-		add_slot_value(scan, argument, (uint32_t)offset, value);
+	return verdict == KERNEL_UNKNOWN && slot_stores_elsewhere(paths, may) && options_get()->mode != MODE_STRICT;
+}
+
+/* A value within the bounds of what is protected. */
+static HOOK_HOT __attribute__((noinline)) void scan_value(struct scan *scan, int argument, uint32_t offset, uint64_t value)
+{
+	struct slot_paths may;
+	enum kernel_verdict verdict = KERNEL_UNKNOWN;
+	/* Where a slot points that is not stored through does not matter once it is known that the launch concerns a range. */
+	bool known = scan->asked && scan->call->concerned;
+	if (known)
+		verdict = slot_verdict(scan->info, scan->paths, argument, offset, &may);
+	if (verdict == KERNEL_CLEAN)
+		return;
+	struct area area = area_of(&scan->view, value);
+	if (area.kind == AREA_ELSEWHERE)
+		return;
+	if (!known) {
+		ask(scan);
+		verdict = slot_verdict(scan->info, scan->paths, argument, offset, &may);
+	}
+	if (verdict != KERNEL_CLEAN && (area.kind == AREA_INSIDE || verdict == KERNEL_UNKNOWN) && paths_for_values(scan))
+		verdict = slot_verdict(scan->info, scan->paths, argument, offset, &may);
+	if (verdict == KERNEL_CLEAN)
+		return;
+	add_slot_value(scan->call,
+	               &(struct call_slot){.function = scan->info,
+	                                   .paths = scan->paths,
+	                                   .verdict = verdict,
+	                                   .may = may,
+	                                   .argument = argument,
+	                                   .offset = offset,
+	                                   .value = value,
+	                                   .seldom = area.kind == AREA_INSIDE && is_seldom(scan->paths, verdict, &may),
+	                                   .neighbourhood = area.neighbourhood},
+	               &area);
+}
+
+/* The next word from there on that lies within the bounds of what is protected: most are numbers, or addresses of memory that has nothing to do with it. */
+static inline size_t next_within(const struct area_view *view, const char *bytes, size_t offset, size_t end)
+{
+	uint64_t value, low = view->low, within = view->bytes;
+	for (; offset != end; offset += sizeof value) {
+		memcpy(&value, bytes + offset, sizeof value);
+		if (HOOK_UNLIKELY(value - low < within))
+			break;
+	}
+	return offset;
+}
+
+static inline void scan_param(struct scan *scan, int argument, const void *bytes, size_t size)
+{
+	uint64_t value;
+	size_t end = size / sizeof value * sizeof value, at = 0;
+	while ((at = next_within(&scan->view, bytes, at, end)) != end) {
+		memcpy(&value, (const char *)bytes + at, sizeof value);
+		scan_value(scan, argument, (uint32_t)at, value);
+		at += sizeof value;
 	}
 }
 
@@ -188,7 +240,12 @@ static void scan_block(struct scan *scan, const void *block, size_t size)
 void launch_scan_block(struct call *call, const struct function_info *info, const struct kernel_paths *paths,
                        const void *block, size_t size)
 {
-	scan_block(&(struct scan){.call = call, .info = info, .paths = paths, .asked = true, .asked_for_values = true},
+	scan_block(&(struct scan){.call = call,
+	                          .info = info,
+	                          .paths = paths,
+	                          .asked = true,
+	                          .asked_for_values = true,
+	                          .view = area_view()},
 	           block, size);
 }
 
@@ -222,10 +279,10 @@ bool launch_extra_block(void **extra, const void **ret_block, size_t *ret_size)
 	return block && size;
 }
 
-void launch_scan(struct call *call, CUfunction function, void **params, void **extra)
+HOOK_HOT void launch_scan(struct call *call, CUfunction function, void **params, void **extra)
 {
 	const struct function_info *info = function_info(function);
-	struct scan scan = {.call = call, .info = info};
+	struct scan scan = {.call = call, .info = info, .view = area_view()};
 	const void *block;
 	size_t size;
 	if (!info) {
@@ -258,7 +315,7 @@ void launch_scan_deferred(struct call *call, CUfunction function, void **params,
 	launch_scan(call, function, params, extra);
 }
 
-void effect_launch(struct call *call, CUfunction function, void ***params, void ***extra)
+HOOK_HOT void effect_launch(struct call *call, CUfunction function, void ***params, void ***extra)
 {
 	launch_number(call);
 	launch_scan(call, function, *params, extra ? *extra : NULL);
@@ -276,8 +333,8 @@ static bool may_overlap(const CUlaunchConfig *config)
 	return false;
 }
 
-void effect_launch_config(struct call *call, const CUlaunchConfig *config, CUfunction function, void ***params,
-                          void ***extra)
+HOOK_HOT void effect_launch_config(struct call *call, const CUlaunchConfig *config, CUfunction function, void ***params,
+                                   void ***extra)
 {
 	effect_launch(call, function, params, extra);
 	call->overlaps = call->slot_count && may_overlap(config);
@@ -299,9 +356,16 @@ void effect_unjudged_launch(struct call *call)
 	hook_count(COUNT_UNJUDGED);
 }
 
+static void sync_after(struct call *call, CUresult result)
+{
+	if (result == CUDA_SUCCESS)
+		fault_look_around(call->entry->name);
+}
+
+/* For an event, which may be behind any work. judge_after() collects the results that are ready. */
 void effect_sync(struct call *call)
 {
-	/* judge_after() collects the results that the synchronisation made ready. */
+	call->after = sync_after;
 }
 
 static void stream_after(struct call *call, CUresult result)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/hook_state.h"
 #include "shim/kernels/images.h"
 #include "shim/report/site.h"
 
@@ -24,8 +25,8 @@ struct table {
 #define FIRST_SIZE 1024
 #define MAX_PARAMS 4096 /* no kernel has more: parameter blocks end at 32764 bytes */
 
-static _Atomic(struct table *) current;
-static _Atomic uint64_t epoch = 1;
+static _Atomic(struct table *) current HOOK_DATA;
+static _Atomic uint64_t epoch HOOK_DATA = 1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static size_t place(CUfunction function, size_t size)
@@ -33,7 +34,7 @@ static size_t place(CUfunction function, size_t size)
 	return (((uintptr_t)function >> 4) * 0x9e3779b97f4a7c15u >> 20) & (size - 1);
 }
 
-static struct entry *probe(struct table *table, CUfunction function)
+static HOOK_HOT struct entry *probe(struct table *table, CUfunction function)
 {
 	for (size_t i = place(function, table->size);; i = (i + 1) & (table->size - 1)) {
 		struct function_info *info = atomic_load_explicit(&table->entries[i].info, memory_order_acquire);
@@ -157,7 +158,14 @@ static const struct function_info *publish(struct function_info *info, uint64_t 
 	return kept;
 }
 
-const struct function_info *function_info(CUfunction function)
+/* `paths`: of what had this handle before they were known. */
+static HOOK_COLD const struct function_info *learn(CUfunction function, uint64_t now, bool paths)
+{
+	struct function_info *info = ask(function);
+	return info ? publish(info, now, paths ? images_origin(function) : 0) : NULL;
+}
+
+HOOK_HOT const struct function_info *function_info(CUfunction function)
 {
 	uint64_t now = atomic_load_explicit(&epoch, memory_order_acquire);
 	struct table *table = atomic_load_explicit(&current, memory_order_acquire);
@@ -169,8 +177,7 @@ const struct function_info *function_info(CUfunction function)
 			return info;
 		paths = info && function_paths(info);
 	}
-	struct function_info *info = ask(function);
-	return info ? publish(info, now, paths ? images_origin(function) : 0) : NULL;
+	return learn(function, now, paths);
 }
 
 uint64_t function_epoch(void)
