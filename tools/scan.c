@@ -31,6 +31,8 @@ static const char help[] =
 	"\n"
 	"  --kernel GLOB   only kernels whose (mangled) name matches\n"
 	"  --arch sm_NN    only code for that machine\n"
+	"  --param OFFSET=VALUE  for this value of the 4 bytes there in the parameters (may be given again): what it decides is\n"
+	"                  told as 'for OFFSET=VALUE', where the answer says more for it\n"
 	"  --format=json   one JSON object per kernel and line; --json is the same\n"
 	"  -h, --help      this text\n"
 	"\n"
@@ -99,6 +101,8 @@ static void put_text(const struct scan_kernel *kernel)
 	put_slots(" stores", paths, SLOT_STORE);
 	put_slots(" loads", paths, SLOT_LOAD);
 	put_slots(" none", paths, SLOT_NONE);
+	for (size_t i = 0; i < kernel->value_count; i++)
+		printf("%s%" PRIu32 "=%" PRIu32, i ? "," : " for ", kernel->values[i].offset, kernel->values[i].value);
 	putchar('\n');
 }
 
@@ -215,14 +219,37 @@ static unsigned read_arch(const char *text)
 	return *end || sm > 9999 ? 0 : (unsigned)sm;
 }
 
+/* OFFSET=VALUE, each decimal or with 0x. */
+static bool read_value(const char *text, struct scan_value *value)
+{
+	char *end;
+	unsigned long offset, number;
+
+	errno = 0;
+	offset = strtoul(text, &end, 0);
+	if (end == text || *text == '-' || *end != '=' || offset % 4 || offset > SCAN_VALUE_BYTES - 4)
+		return false;
+	text = end + 1;
+	number = strtoul(text, &end, 0);
+	if (end == text || *text == '-' || *end || errno || number > UINT32_MAX)
+		return false;
+	*value = (struct scan_value){(uint32_t)offset, (uint32_t)number};
+	return true;
+}
+
 int scan_command(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"kernel", required_argument, NULL, 'k'}, {"arch", required_argument, NULL, 'a'},
-		{"json", no_argument, NULL, 'j'},         {"format", required_argument, NULL, 'f'},
-		{"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
+		{"kernel", required_argument, NULL, 'k'},
+		{"arch", required_argument, NULL, 'a'},
+		{"json", no_argument, NULL, 'j'},
+		{"format", required_argument, NULL, 'f'},
+		{"param", required_argument, NULL, 'p'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
 	};
-	struct scan_filter filter = {.glob = NULL};
+	struct scan_value values[SCAN_VALUES_MAX];
+	struct scan_filter filter = {.values = values};
 	bool json = false;
 	int answer, status;
 
@@ -240,6 +267,12 @@ int scan_command(int argc, char **argv)
 			filter.sm = read_arch(optarg);
 			if (!filter.sm)
 				return tool_usage("scan", "--arch %s: must be a machine, such as sm_90", optarg);
+			break;
+		case 'p':
+			if (filter.value_count == SCAN_VALUES_MAX || !read_value(optarg, &values[filter.value_count++]))
+				return tool_usage("scan",
+				                  "%s: no value of a parameter; one is 0x264=0, at a multiple of 4",
+				                  optarg);
 			break;
 		case 'j':
 			json = true;

@@ -18,6 +18,7 @@ enum constants_fact {
 	FACT_SECOND = 8,    /* ... its second */
 	FACT_NUMBER_A = 16, /* its first factor is a small number, so it is no part of an address */
 	FACT_NUMBER_B = 32, /* ... its second, or the count of a shift */
+	FACT_NULL = 64, /* the register that a store goes through holds null: only a uniform one beside it can lead anywhere */
 };
 
 /* A value and the bytes of the parameters that it was made from. */

@@ -397,6 +397,12 @@ static void load_constant(struct constants *c, const struct sass_insn *insn, str
 		              param(c, offset + 4 * i, bytes[size], size == 1 || size == 3));
 }
 
+/* Can a product be the one factor as it stands? A factor that nothing is known of is taken for one that is not 1, as everywhere (README.md). */
+static bool may_be_one(struct constant factor)
+{
+	return constant_known(factor) ? factor.value == 1 : constant_small(factor);
+}
+
 static void note_number(struct constants *c, struct constant operand, enum constants_fact fact)
 {
 	/* A literal of the code is seen as one anyway. */
@@ -411,10 +417,30 @@ static void note_numbers(struct constants *c, const struct sass_insn *insn, cons
 {
 	enum sass_class class = insn->row->class;
 	bool multiplies = class == SASS_MULTIPLY || class == SASS_MULTIPLY_WIDE || class == SASS_MULTIPLY_HIGH;
-	if (multiplies)
+	if (multiplies && !may_be_one(v[1]))
 		note_number(c, v[0], FACT_NUMBER_A);
-	if (multiplies || class == SASS_SHIFT)
+	if ((multiplies && !may_be_one(v[0])) || class == SASS_SHIFT)
 		note_number(c, v[1], FACT_NUMBER_B);
+}
+
+/* CS2R of the register that is always 0. */
+static void clear_registers(struct constants *c, const struct sass_insn *insn, struct results *results)
+{
+	if (sass_field(insn, 72, 80) != SASS_RZ)
+		return;
+	give_register(c, results, false, insn->d, zero);
+	if (sass_field(insn, 80, 81))
+		give_register(c, results, false, insn->d + 1u, zero);
+}
+
+/* The first bytes of the address space belong to nobody. */
+static void note_null(struct constants *c, const struct sass_insn *insn)
+{
+	struct constant low = read_register(c, insn->a), high = read_register(c, insn->a + 1u);
+	if (!constant_known(low) || !constant_known(high) || high.value || low.value >= PATHS_SMALL)
+		return;
+	c->fact |= FACT_NULL;
+	c->fact_from = sets_join(&c->sets, c->fact_from, sets_join(&c->sets, low.from, high.from));
 }
 
 static void evaluate(struct constants *c, const struct sass_insn *insn, struct results *results)
@@ -432,7 +458,12 @@ static void evaluate(struct constants *c, const struct sass_insn *insn, struct r
 			give_register(c, results, true, insn->d & machine->uniform_mask, read_register(c, insn->a));
 		return;
 	}
-	if (insn->base >= 0x0c0 || (insn->uniform && insn->base < 0x080) || sass_wide_modifier(machine, insn))
+	if (class == SASS_CLEAR_CS2R)
+		clear_registers(c, insn, results);
+	if (class == SASS_STORE || class == SASS_STORE_GENERIC || class == SASS_ATOMIC)
+		note_null(c, insn);
+	if (insn->base >= 0x0c0 || class == SASS_CLEAR_CS2R || (insn->uniform && insn->base < 0x080) ||
+	    sass_wide_modifier(machine, insn))
 		return;
 	sass_operands(machine, insn, operands);
 	for (unsigned i = 0; i < 3; i++)

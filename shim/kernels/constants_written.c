@@ -222,6 +222,7 @@ static void forget_registers(struct constants *c, const struct sass_insn *insn)
 {
 	const struct sass_machine *machine = &c->program->machine;
 	struct sass_registers written = {{0}, {0}};
+	unsigned words;
 	if (no_result(insn))
 		return;
 	switch (insn->row->class) {
@@ -237,6 +238,21 @@ static void forget_registers(struct constants *c, const struct sass_insn *insn)
 	case SASS_LOAD_LOCAL:
 	case SASS_LOAD_SHARED:
 		add(written.r, insn->d, sass_memory_words(insn));
+		break;
+	case SASS_CLEAR:
+	case SASS_MOVE:
+	case SASS_SELECT:
+	case SASS_MIX:
+	case SASS_ADD:
+	case SASS_MULTIPLY:
+	case SASS_MULTIPLY_HIGH:
+	case SASS_LEA:
+	case SASS_SHIFT:
+		words = insn->row->words > 1 || sass_wide_modifier(machine, insn) ? 2 : 1;
+		if (insn->uniform)
+			add(written.u, insn->d & machine->uniform_mask, words);
+		else
+			add(written.r, insn->d, words);
 		break;
 	case SASS_LOAD_CONST_UNIFORM:
 		add(written.u, insn->d & machine->uniform_mask, sass_memory_words(insn));

@@ -95,7 +95,7 @@ enum paths_knowledge {
 	VALUE_EXACT,
 	VALUE_SMALL, /* only that the aligned word of 4 bytes, all of this kind, is below PATHS_SMALL */
 };
-#define PATHS_SMALL 65536u
+#define PATHS_SMALL 4096u /* high halves of addresses are larger, as a rule: nothing hangs on that, but time */
 struct paths_values {
 	const uint8_t *bytes, *known;
 	uint8_t *used;

@@ -159,6 +159,13 @@ static int search_paths(struct search *search, struct paths_values *values, bool
 	return err;
 }
 
+/* A slot whose value decided something must not get another one: the decision could be another. */
+static void fix_deciding(const struct paths_values *values, struct kernel_paths *paths)
+{
+	for (size_t i = 0; i < values->count && i / 8 < paths->slot_count; i++)
+		paths->slots[i / 8].compared |= values->used[i] != VALUE_UNKNOWN;
+}
+
 int special_paths(special_run run_once, void *ctx, size_t cost, struct paths_values *values,
                   struct kernel_paths *ret_paths, bool *ret_better)
 {
@@ -179,10 +186,12 @@ int special_paths(special_run run_once, void *ctx, size_t cost, struct paths_val
 	search.values.count = count;
 	memcpy(search.known, values->known, count);
 	int err = search_paths(&search, values, ret_better);
-	if (!err && *ret_better)
+	if (!err && *ret_better) {
 		*ret_paths = search.paths;
-	else
+		fix_deciding(values, ret_paths);
+	} else {
 		kernel_paths_free(&search.paths);
+	}
 	*ret_better &= !err;
 	free(room);
 	return err;
