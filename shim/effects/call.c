@@ -4,8 +4,11 @@
 #include <string.h>
 
 #include "shim/hook_state.h"
+#include "shim/report/peek.h"
 #include "shim/twins/serve.h"
 #include "shim/verdict/protect.h"
+
+#define PAGE ((uintptr_t)4096)
 
 void call_begin(struct call *call, enum entry_id entry, CUstream stream, void *caller)
 {
@@ -74,6 +77,20 @@ void call_add_slot(struct call *call, const struct call_slot *slot)
 		call->slots[call->slot_count++] = *slot;
 	else
 		range_put(slot->range);
+}
+
+size_t call_list_count(const void *list, size_t element_bytes, size_t count)
+{
+	const uintptr_t start = (uintptr_t)list;
+	size_t most = (UINTPTR_MAX - start) / element_bytes;
+	char byte;
+	if (!list)
+		return 0;
+	count = count < most ? count : most;
+	for (uintptr_t page = (start | (PAGE - 1)) + 1; page < start + count * element_bytes; page += PAGE)
+		if (!peek(page, &byte, 1))
+			return (page - start) / element_bytes;
+	return count;
 }
 
 void call_end(struct call *call)

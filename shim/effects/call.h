@@ -82,6 +82,12 @@ void call_add_write(struct call *call, const struct extent *extent, const char *
 /* Adds a slot; takes over the range reference. */
 void call_add_slot(struct call *call, const struct call_slot *slot);
 
+/*
+ * How many of `count` elements of a list of the program's there are, before it leaves memory that can be read: the driver refuses most calls with a wrong count
+ * before it looks at the list. A system call for each page beyond the first.
+ */
+size_t call_list_count(const void *list, size_t element_bytes, size_t count);
+
 /* Gives back references and memory. */
 void call_end(struct call *call);
 
@@ -118,7 +124,8 @@ bool effect_copy3d_extent(const CUDA_MEMCPY3D *copy, struct extent *ret_extent);
 void effect_copy_box(struct call *call, CUmemorytype type, uint64_t device, void *host, uint64_t x, uint64_t y,
                      uint64_t z, uint64_t pitch, uint64_t height, uint64_t width, uint64_t rows, uint64_t slices);
 
-/* memops.c */
+/* memops.c; the driver refuses longer lists */
+#define MEMOPS_MAX 256
 void effect_memop(struct call *call, uint64_t address, uint64_t bytes);
 void effect_memops(struct call *call, const CUstreamBatchMemOpParams *params, unsigned count);
 bool effect_memop_extent(const CUstreamBatchMemOpParams *param, struct extent *ret_extent);

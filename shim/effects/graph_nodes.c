@@ -105,7 +105,7 @@ bool graph_node_memset(struct graph_node *node, const CUDA_MEMSET_NODE_PARAMS *p
 
 bool graph_node_memops(struct graph_node *node, const CUstreamBatchMemOpParams *params, unsigned count)
 {
-	struct extent *extents = malloc((count ? count : 1) * sizeof *extents);
+	struct extent *extents = count <= MEMOPS_MAX ? malloc((count ? count : 1) * sizeof *extents) : NULL;
 	size_t writes = 0;
 	if (!extents)
 		return false;

@@ -41,7 +41,7 @@ static inline CUfunction graph_kernel_function(CUfunction function, CUkernel ker
 	return function ? function : (CUfunction)kernel;
 }
 
-/* Fills an empty node's effect from parameters. False: no memory. */
+/* Fills an empty node's effect from parameters. False: no memory, or more than the driver takes. */
 bool graph_node_kernel(struct graph_node *node, CUfunction function, void **params, void **extra);
 bool graph_node_memcpy(struct graph_node *node, const CUDA_MEMCPY3D *params);
 bool graph_node_memset(struct graph_node *node, const CUDA_MEMSET_NODE_PARAMS *params);

@@ -232,6 +232,10 @@ void effect_launch_config(struct call *call, const CUlaunchConfig *config, CUfun
 
 void effect_launch_list(struct call *call, const CUDA_LAUNCH_PARAMS *list, unsigned count)
 {
+	int devices = 0;
+	/* One launch for each device at most: the driver refuses a longer list. */
+	if (!drv.cuDeviceGetCount || drv.cuDeviceGetCount(&devices) != CUDA_SUCCESS || count > (unsigned)devices)
+		return;
 	/* Several streams at once: the checks go into the first. What another has not written by then, the next check finds. */
 	for (unsigned i = 0; list && i < count; i++) {
 		if (i == 0 && list[i].hStream)
