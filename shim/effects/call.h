@@ -154,7 +154,7 @@ void effect_attributes(struct call *call, unsigned count, CUpointer_attribute *a
 /* mappings.c */
 void effect_reserve(struct call *call, CUdeviceptr *start, uint64_t bytes);
 void effect_map(struct call *call, uint64_t start, uint64_t bytes);
-void effect_access(struct call *call, uint64_t start, uint64_t bytes);
+void effect_access(struct call *call, uint64_t start, uint64_t bytes, const CUmemAccessDesc *access, size_t count);
 void effect_retain(struct call *call, uint64_t address);
 void effect_unreserve(struct call *call, uint64_t start, uint64_t bytes);
 

@@ -144,22 +144,47 @@ static bool read_kernel(struct graph_node *node, CUgraphNode handle)
 	return false;
 }
 
+/* The launch begins a new life of memory that it allocates: with CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH it frees what the last one left. */
+static bool read_alloc(struct graph_nodes *list, CUgraphNode handle)
+{
+	CUDA_MEM_ALLOC_NODE_PARAMS params;
+	struct graph_node *node = append(list, handle);
+	if (!node || !drv.cuGraphMemAllocNodeGetParams ||
+	    drv.cuGraphMemAllocNodeGetParams(handle, &params) != CUDA_SUCCESS)
+		return false;
+	node->memory = list->memory = true;
+	return set_extents(node, "memory", &(struct extent){.address = params.dptr, .width = params.bytesize}, 1);
+}
+
+static bool read_free(struct graph_nodes *list, CUgraphNode handle)
+{
+	CUdeviceptr address;
+	struct graph_node *node = append(list, handle);
+	if (!node || !drv.cuGraphMemFreeNodeGetParams || drv.cuGraphMemFreeNodeGetParams(handle, &address) != CUDA_SUCCESS)
+		return false;
+	node->memory = list->memory = true;
+	return set_extents(node, "memory", &(struct extent){.address = address}, 1);
+}
+
 static void read_graph(struct graph_nodes *list, CUgraph graph, unsigned depth);
 
 /* The bodies are copied out: reading them calls the driver, which must not happen under the lock. */
 static void read_conditional(struct graph_nodes *list, CUgraphNode handle, unsigned depth)
 {
-	CUgraph bodies[16];
+	CUgraph *bodies = NULL;
 	unsigned count = 0;
 	struct owner *known;
 	pthread_mutex_lock(&owners_lock);
 	HASH_FIND_PTR(owners, &handle, known);
-	for (; known && count < known->count && count < 16; count++)
+	if (known)
+		bodies = malloc((known->count ? known->count : 1) * sizeof *bodies);
+	for (; bodies && count < known->count; count++)
 		bodies[count] = known->bodies[count];
-	list->incomplete |= !known || known->count > 16;
 	pthread_mutex_unlock(&owners_lock);
+	list->incomplete |= !bodies;
 	for (unsigned i = 0; i < count; i++)
 		read_graph(list, bodies[i], depth + 1);
+	free(bodies);
 }
 
 static void read_node(struct graph_nodes *list, CUgraphNode handle, unsigned depth)
@@ -206,7 +231,13 @@ static void read_node(struct graph_nodes *list, CUgraphNode handle, unsigned dep
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
 		read_conditional(list, handle, depth);
 		break;
-	default: /* host, event, semaphore, memory and empty nodes write nothing that is protected */
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+		read = read_alloc(list, handle);
+		break;
+	case CU_GRAPH_NODE_TYPE_MEM_FREE:
+		read = read_free(list, handle);
+		break;
+	default: /* host, event, semaphore and empty nodes write nothing that is protected */
 		break;
 	}
 	list->incomplete |= !read;

@@ -5,10 +5,12 @@
 #include <stdlib.h>
 
 #include "shim/effects/capture.h"
+#include "shim/effects/frees.h"
 #include "shim/effects/launches.h"
 #include "shim/hash.h"
 #include "shim/hook_state.h"
 #include "shim/kernels/function.h"
+#include "shim/verdict/allocation.h"
 
 struct graph_exec {
 	CUgraphExec exec;
@@ -363,11 +365,44 @@ static void ask_paths(CUgraphExec exec)
 	}
 }
 
+/* What the graph's nodes allocate and free, one extent each. The caller frees the list; NULL: none, or no memory. */
+static struct extent *memory_of(CUgraphExec exec, size_t *ret_count)
+{
+	struct extent *list = NULL;
+	*ret_count = 0;
+	pthread_mutex_lock(&lock);
+	struct graph_exec *found = find(exec);
+	if (found && found->list.memory)
+		list = malloc(found->list.count * sizeof *list);
+	for (size_t i = 0; list && i < found->list.count; i++)
+		if (found->list.nodes[i].memory && found->list.nodes[i].extent_count)
+			list[(*ret_count)++] = found->list.nodes[i].extents[0];
+	pthread_mutex_unlock(&lock);
+	return list;
+}
+
+/* Protections of memory that the launch frees, or allocates anew, end before its other nodes are judged: they write into what it becomes. */
+static void end_memory(struct call *call, CUgraphExec exec)
+{
+	CUdeviceptr base;
+	size_t count, bytes;
+	struct extent *list = memory_of(exec, &count);
+	for (size_t i = 0; i < count; i++) {
+		if (list[i].width)
+			frees_begin(call, list[i].address, list[i].address + list[i].width, ANY_DEVICE);
+		else if (allocation_range(&base, &bytes, list[i].address) == CUDA_SUCCESS)
+			frees_begin(call, base, base + bytes, ANY_DEVICE);
+	}
+	free(list);
+}
+
 void effect_graph_launch(struct call *call, CUgraphExec exec)
 {
 	call->graph = address_of(exec);
 	launch_number(call);
 	call->deferred = capture_is_running(call->stream);
+	if (!call->deferred)
+		end_memory(call, exec);
 	ask_paths(exec);
 	pthread_mutex_lock(&lock);
 	struct graph_exec *found = find(exec);
@@ -375,7 +410,7 @@ void effect_graph_launch(struct call *call, CUgraphExec exec)
 		hook_count(COUNT_UNJUDGED);
 	for (size_t i = 0; found && i < found->list.count; i++) {
 		const struct graph_node *node = &found->list.nodes[i];
-		if (!node->enabled)
+		if (!node->enabled || node->memory)
 			continue;
 		for (size_t k = 0; k < node->extent_count; k++)
 			call_add_write(call, &node->extents[k], node->kind);

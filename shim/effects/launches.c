@@ -86,8 +86,13 @@ static void add_beside(struct call *call, const struct call_slot *slot)
 	if (near.verdict == KERNEL_STORES)
 		near.verdict = KERNEL_NEAR;
 	size_t count = neighbours_beside(protect_ranges(), slot->value, found);
-	for (size_t i = 0; i < count; i++)
-		add_slot(call, &near, found[i]);
+	for (size_t i = 0; i < count; i++) {
+		/* Those that the address lies in have their slot already. */
+		if (slot->value >= found[i]->start && slot->value < found[i]->end)
+			range_put(found[i]);
+		else
+			add_slot(call, &near, found[i]);
+	}
 }
 
 static void add_slot_value(struct scan *scan, int argument, uint32_t offset, uint64_t value)
