@@ -55,7 +55,7 @@ static bool make_room(void **list, void *inline_list, size_t *room, size_t count
 	return true;
 }
 
-void call_add_write(struct call *call, const struct extent *extent, const char *node)
+static void add_write(struct call *call, const struct extent *extent, const char *node, bool maybe)
 {
 	uint64_t start, end;
 	struct registry *ranges = protect_ranges();
@@ -68,7 +68,17 @@ void call_add_write(struct call *call, const struct extent *extent, const char *
 		return;
 	if (make_room((void **)&call->writes, call->inline_writes, &call->write_room, call->write_count,
 	              sizeof *call->writes))
-		call->writes[call->write_count++] = (struct call_write){*extent, node};
+		call->writes[call->write_count++] = (struct call_write){*extent, node, maybe};
+}
+
+void call_add_write(struct call *call, const struct extent *extent, const char *node)
+{
+	add_write(call, extent, node, false);
+}
+
+void call_add_maybe(struct call *call, const struct extent *extent, const char *node)
+{
+	add_write(call, extent, node, true);
 }
 
 void call_add_slot(struct call *call, const struct call_slot *slot)

@@ -14,6 +14,7 @@
 struct call_write {
 	struct extent extent;
 	const char *node; /* kind of graph node, static text; NULL: the call itself */
+	bool maybe;       /* the node may not run: it is in the body of a condition */
 };
 
 /* A parameter slot of a kernel that holds an address in a protected range, or beside one, and that the kernel may store through. */
@@ -78,6 +79,7 @@ void call_begin(struct call *call, enum entry_id entry, CUstream stream, void *c
 
 /* Adds a write; empty boxes and boxes that touch no protected range are dropped here. */
 void call_add_write(struct call *call, const struct extent *extent, const char *node);
+void call_add_maybe(struct call *call, const struct extent *extent, const char *node);
 
 /* Adds a slot; takes over the range reference. */
 void call_add_slot(struct call *call, const struct call_slot *slot);

@@ -128,7 +128,7 @@ static struct graph_node *append(struct graph_nodes *list, CUgraphNode handle)
 		list->room = room;
 	}
 	struct graph_node *node = &list->nodes[list->count++];
-	*node = (struct graph_node){.handle = handle, .enabled = true};
+	*node = (struct graph_node){.handle = handle, .enabled = true, .maybe = list->bodies > 0};
 	return node;
 }
 
@@ -182,8 +182,10 @@ static void read_conditional(struct graph_nodes *list, CUgraphNode handle, unsig
 		bodies[count] = known->bodies[count];
 	pthread_mutex_unlock(&owners_lock);
 	list->incomplete |= !bodies;
+	list->bodies++;
 	for (unsigned i = 0; i < count; i++)
 		read_graph(list, bodies[i], depth + 1);
+	list->bodies--;
 	free(bodies);
 }
 

@@ -159,6 +159,7 @@ static void edit_after(struct call *call, CUresult result)
 			struct graph_node old = *node;
 			*node = *fresh;
 			node->enabled = old.enabled;
+			node->maybe = old.maybe;
 			placed = !node->unread;
 			*fresh = old;
 			break;
@@ -289,6 +290,7 @@ static void child_after(struct call *call, CUresult result)
 			*node = fresh.nodes[i];
 			node->handle = old.handle;
 			node->enabled = old.enabled;
+			node->maybe |= old.maybe;
 			fresh.nodes[i] = old;
 		}
 	pthread_mutex_unlock(&lock);
@@ -413,7 +415,7 @@ void effect_graph_launch(struct call *call, CUgraphExec exec)
 		if (!node->enabled || node->memory)
 			continue;
 		for (size_t k = 0; k < node->extent_count; k++)
-			call_add_write(call, &node->extents[k], node->kind);
+			(node->maybe ? call_add_maybe : call_add_write)(call, &node->extents[k], node->kind);
 		if (runs_kernel(node))
 			launch_scan_block(call, node->function, node->paths, node->block, node->block_bytes);
 	}

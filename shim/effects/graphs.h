@@ -12,6 +12,7 @@ struct graph_node {
 	CUgraphNode handle; /* of the graph it was instantiated from: edits name it */
 	const char *kind;   /* "kernel", "memcpy", "memset", "memop", "memory"; static text */
 	bool enabled;
+	bool maybe; /* in the body of a condition, which may not hold */
 	bool memory; /* allocates or frees its one extent, which is 0 bytes long where its end is not known, and writes nothing */
 	const struct function_info *function; /* kernel; else NULL */
 	const struct kernel_paths *paths;     /* kernel, once `asked` */
@@ -27,6 +28,7 @@ struct graph_node {
 struct graph_nodes {
 	struct graph_node *nodes;
 	size_t count, room;
+	unsigned bodies; /* while it is read: of conditional nodes that we are in */
 	bool memory;     /* one of them allocates or frees */
 	bool incomplete; /* a node could not be read: a conditional body nobody saw, or no memory */
 };

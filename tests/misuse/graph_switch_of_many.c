@@ -1,9 +1,9 @@
 /*
  * A node with twenty bodies, of which the nineteenth writes into the range.
  *
- * expect log exit 0 "cuconst: violation: cuGraphLaunch (memset node) wrote 64 bytes of read-only 'p'"
+ * expect log exit 0 "cuconst: violation: cuGraphLaunch wrote 64 bytes of read-only 'p'"
  * expect deny exit 0 "cuconst: denied: cuGraphLaunch (memset node) would write 64 bytes of read-only 'p'"
- * expect strict exit 86 "cuconst: stopped: cuGraphLaunch (memset node) would write 64 bytes of read-only 'p'"
+ * expect strict exit 86 "cuconst: stopped: cuGraphLaunch wrote 64 bytes of read-only 'p'"
  */
 #include "misuse.h"
 
