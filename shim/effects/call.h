@@ -58,7 +58,7 @@ struct call {
 	union {
 		void *pointer;
 		uint64_t number;
-	} state[3];
+	} state[4];
 	struct range **ended; /* references: ranges whose memory this call takes away */
 	size_t ended_count;
 	bool overrun; /* writes beyond its allocation, which only we can tell */
@@ -188,7 +188,9 @@ void effect_exec_memops(struct call *call, CUgraphExec exec, CUgraphNode node,
                         const CUDA_BATCH_MEM_OP_NODE_PARAMS *params);
 void effect_exec_child(struct call *call, CUgraphExec exec, CUgraphNode node, CUgraph child);
 void effect_exec_node(struct call *call, CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *params);
-void effect_exec_update(struct call *call, CUgraphExec exec, CUgraph graph);
+void effect_exec_update_v1(struct call *call, CUgraphExec exec, CUgraph graph, CUgraphNode *error,
+                           CUgraphExecUpdateResult *why);
+void effect_exec_update(struct call *call, CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info);
 void effect_exec_enable(struct call *call, CUgraphExec exec, CUgraphNode node, unsigned enabled);
 void effect_graph_launch(struct call *call, CUgraphExec exec);
 void effect_graph_kernel_v1(struct call *call, const CUDA_KERNEL_NODE_PARAMS_v1 *params);

@@ -39,7 +39,44 @@ void graph_nodes_free(struct graph_nodes *list)
 	for (size_t i = 0; i < list->count; i++)
 		graph_node_clear(&list->nodes[i]);
 	free(list->nodes);
+	free(list->places);
 	*list = (struct graph_nodes){0};
+}
+
+/* Where the handle is, or would be put. */
+static uint32_t *place_of(const struct graph_nodes *list, CUgraphNode handle)
+{
+	size_t at = ((uintptr_t)handle >> 3) * 0x9e3779b97f4a7c15u >> 32;
+	for (;; at++) {
+		uint32_t *place = &list->places[at & (list->place_count - 1)];
+		if (!*place || list->nodes[*place - 1].handle == handle)
+			return place;
+	}
+}
+
+/* False: no memory. */
+static bool make_places(struct graph_nodes *list)
+{
+	size_t count = 64;
+	while (count < 2 * list->count)
+		count *= 2;
+	list->places = list->count < UINT32_MAX ? calloc(count, sizeof *list->places) : NULL;
+	list->place_count = count;
+	for (size_t i = 0; list->places && i < list->count; i++)
+		*place_of(list, list->nodes[i].handle) = (uint32_t)i + 1;
+	return list->places;
+}
+
+struct graph_node *graph_nodes_find(struct graph_nodes *list, CUgraphNode handle)
+{
+	if (list->places || make_places(list)) {
+		uint32_t place = *place_of(list, handle);
+		return place ? &list->nodes[place - 1] : NULL;
+	}
+	for (size_t i = 0; i < list->count; i++)
+		if (list->nodes[i].handle == handle)
+			return &list->nodes[i];
+	return NULL;
 }
 
 bool graph_node_kernel(struct graph_node *node, CUfunction function, void **params, void **extra)

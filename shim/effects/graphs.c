@@ -113,19 +113,45 @@ static void scan_graph(struct call *call, CUgraph graph)
 	graph_nodes_free(&nodes);
 }
 
+static void set_enabled(CUgraphExec exec, CUgraphNode node, bool enabled)
+{
+	pthread_mutex_lock(&lock);
+	struct graph_exec *found = find(exec);
+	struct graph_node *known = found ? graph_nodes_find(&found->list, node) : NULL;
+	if (known)
+		known->enabled = enabled;
+	pthread_mutex_unlock(&lock);
+}
+
+/* Whether an update leaves a node switched off is the driver's to say. */
+static void ask_enabled(CUgraphExec exec, const CUgraphNode *off, size_t count)
+{
+	unsigned enabled;
+	for (size_t i = 0; i < count; i++)
+		if (drv.cuGraphNodeGetEnabled && drv.cuGraphNodeGetEnabled(exec, off[i], &enabled) == CUDA_SUCCESS)
+			set_enabled(exec, off[i], enabled);
+}
+
 static void update_after(struct call *call, CUresult result)
 {
 	struct graph_nodes fresh = {0};
+	CUgraphNode *off = NULL;
+	size_t off_count = 0;
 	if (result != CUDA_SUCCESS)
 		return;
 	graph_nodes_read(&fresh, call->state[1].pointer);
 	pthread_mutex_lock(&lock);
 	struct graph_exec *found = find(call->state[0].pointer);
+	if (found && fresh.count == found->list.count)
+		off = malloc((fresh.count + 1) * sizeof *off);
 	if (found) {
 		/* Later edits go on naming the nodes of the graph that was instantiated; the two have the same shape. */
 		for (size_t i = 0; i < fresh.count && fresh.count == found->list.count; i++) {
 			fresh.nodes[i].handle = found->list.nodes[i].handle;
-			fresh.nodes[i].enabled = found->list.nodes[i].enabled;
+			/* Without room to ask it counts as switched on. */
+			fresh.nodes[i].enabled = found->list.nodes[i].enabled || !off;
+			if (!fresh.nodes[i].enabled)
+				off[off_count++] = fresh.nodes[i].handle;
 		}
 		struct graph_nodes old = found->list;
 		found->list = fresh;
@@ -133,14 +159,51 @@ static void update_after(struct call *call, CUresult result)
 	}
 	pthread_mutex_unlock(&lock);
 	graph_nodes_free(&fresh);
+	ask_enabled(call->state[0].pointer, off, off_count);
+	free(off);
 }
 
-void effect_exec_update(struct call *call, CUgraphExec exec, CUgraph graph)
+static void update(struct call *call, CUgraphExec exec, CUgraph graph)
 {
 	call->state[0].pointer = exec;
 	call->state[1].pointer = graph;
-	call->after = update_after;
 	scan_graph(call, graph);
+}
+
+/* An update that deny refuses says why not in the driver's words, as any does that fails: programs print it. */
+static void update_info_after(struct call *call, CUresult result)
+{
+	CUgraphExecUpdateResultInfo *info = call->state[2].pointer;
+	if (result == CUDA_ERROR_NOT_PERMITTED && info)
+		*info = (CUgraphExecUpdateResultInfo){.result = CU_GRAPH_EXEC_UPDATE_ERROR};
+	update_after(call, result);
+}
+
+void effect_exec_update(struct call *call, CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info)
+{
+	call->state[2].pointer = info;
+	call->after = update_info_after;
+	update(call, exec, graph);
+}
+
+static void update_v1_after(struct call *call, CUresult result)
+{
+	CUgraphExecUpdateResult *why = call->state[2].pointer;
+	CUgraphNode *error = call->state[3].pointer;
+	if (result == CUDA_ERROR_NOT_PERMITTED && why)
+		*why = CU_GRAPH_EXEC_UPDATE_ERROR;
+	if (result == CUDA_ERROR_NOT_PERMITTED && error)
+		*error = NULL;
+	update_after(call, result);
+}
+
+void effect_exec_update_v1(struct call *call, CUgraphExec exec, CUgraph graph, CUgraphNode *error,
+                           CUgraphExecUpdateResult *why)
+{
+	call->state[2].pointer = why;
+	call->state[3].pointer = error;
+	call->after = update_v1_after;
+	update(call, exec, graph);
 }
 
 /*
@@ -153,17 +216,14 @@ static void edit_after(struct call *call, CUresult result)
 	bool placed = false;
 	pthread_mutex_lock(&lock);
 	struct graph_exec *found = result == CUDA_SUCCESS ? find(call->state[0].pointer) : NULL;
-	for (size_t i = 0; found && fresh && i < found->list.count; i++) {
-		struct graph_node *node = &found->list.nodes[i];
-		if (node->handle == fresh->handle) {
-			struct graph_node old = *node;
-			*node = *fresh;
-			node->enabled = old.enabled;
-			node->maybe = old.maybe;
-			placed = !node->unread;
-			*fresh = old;
-			break;
-		}
+	struct graph_node *node = found && fresh ? graph_nodes_find(&found->list, fresh->handle) : NULL;
+	if (node) {
+		struct graph_node old = *node;
+		*node = *fresh;
+		node->enabled = old.enabled;
+		node->maybe = old.maybe;
+		placed = !node->unread;
+		*fresh = old;
 	}
 	if (found && !placed)
 		found->list.incomplete = true;
@@ -281,18 +341,17 @@ static void child_after(struct call *call, CUresult result)
 	struct graph_exec *found = find(call->state[0].pointer);
 	if (found && (fresh.incomplete || handles.incomplete || fresh.count != handles.count))
 		found->list.incomplete = true;
-	for (size_t i = 0; found && i < fresh.count && i < handles.count; i++)
-		for (size_t k = 0; k < found->list.count; k++) {
-			struct graph_node *node = &found->list.nodes[k];
-			if (node->handle != handles.nodes[i].handle)
-				continue;
-			struct graph_node old = *node;
-			*node = fresh.nodes[i];
-			node->handle = old.handle;
-			node->enabled = old.enabled;
-			node->maybe |= old.maybe;
-			fresh.nodes[i] = old;
-		}
+	for (size_t i = 0; found && i < fresh.count && i < handles.count; i++) {
+		struct graph_node *node = graph_nodes_find(&found->list, handles.nodes[i].handle);
+		if (!node)
+			continue;
+		struct graph_node old = *node;
+		*node = fresh.nodes[i];
+		node->handle = old.handle;
+		node->enabled = old.enabled;
+		node->maybe |= old.maybe;
+		fresh.nodes[i] = old;
+	}
 	pthread_mutex_unlock(&lock);
 	graph_nodes_free(&fresh);
 	graph_nodes_free(&handles);
@@ -309,14 +368,8 @@ void effect_exec_child(struct call *call, CUgraphExec exec, CUgraphNode node, CU
 
 static void enable_after(struct call *call, CUresult result)
 {
-	if (result != CUDA_SUCCESS)
-		return;
-	pthread_mutex_lock(&lock);
-	struct graph_exec *found = find(call->state[0].pointer);
-	for (size_t i = 0; found && i < found->list.count; i++)
-		if (found->list.nodes[i].handle == call->state[1].pointer)
-			found->list.nodes[i].enabled = call->state[2].number;
-	pthread_mutex_unlock(&lock);
+	if (result == CUDA_SUCCESS)
+		set_enabled(call->state[0].pointer, call->state[1].pointer, call->state[2].number);
 }
 
 void effect_exec_enable(struct call *call, CUgraphExec exec, CUgraphNode node, unsigned enabled)

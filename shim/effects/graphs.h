@@ -28,6 +28,8 @@ struct graph_node {
 struct graph_nodes {
 	struct graph_node *nodes;
 	size_t count, room;
+	uint32_t *places; /* open addressing by handle: 1 + where it is in `nodes`; NULL until somebody asks */
+	size_t place_count;
 	unsigned bodies; /* while it is read: of conditional nodes that we are in */
 	bool memory;     /* one of them allocates or frees */
 	bool incomplete; /* a node could not be read: a conditional body nobody saw, or no memory */
@@ -35,6 +37,9 @@ struct graph_nodes {
 
 /* Appends what the nodes of `graph` write, in graph_order()'s order, child graphs and known conditional bodies included. Driver queries only. */
 void graph_nodes_read(struct graph_nodes *list, CUgraph graph);
+
+/* The node with this handle; NULL: none. The list must not grow any more. */
+struct graph_node *graph_nodes_find(struct graph_nodes *list, CUgraphNode handle);
 
 void graph_nodes_free(struct graph_nodes *list);
 void graph_node_clear(struct graph_node *node); /* what it holds, not itself */
