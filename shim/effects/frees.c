@@ -52,6 +52,15 @@ void frees_begin(struct call *call, uint64_t start, uint64_t end, int device)
 	}
 }
 
+/* A kernel that waits for the program, with a check behind it, must not stop the program for good. */
+#define SETTLE_MS 2000
+
+void frees_settle(const struct call *call)
+{
+	if (call->ended_count)
+		verify_settle(call->ended, call->ended_count, SETTLE_MS);
+}
+
 void effect_free(struct call *call, uint64_t address)
 {
 	CUdeviceptr base;
@@ -77,6 +86,7 @@ void effect_unmap(struct call *call, uint64_t address, uint64_t bytes)
 		return;
 	}
 	frees_begin(call, address, address + bytes, ANY_DEVICE);
+	frees_settle(call);
 	/* The twin goes first: it would keep the memory. */
 	twins_unmap_begins(address, bytes);
 	call->state[0].number = address;

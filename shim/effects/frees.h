@@ -12,6 +12,12 @@
  */
 void frees_begin(struct call *call, uint64_t start, uint64_t end, int device);
 
+/*
+ * After these, for calls that take memory away without waiting for the device: checks in flight, which the program knows nothing of, get a while to be done with
+ * it. They would be an illegal address.
+ */
+void frees_settle(const struct call *call);
+
 /* With the driver's answer: the protections end, or go on as before. For call->after. */
 void frees_end(struct call *call, CUresult result);
 

@@ -56,6 +56,7 @@ void effect_access(struct call *call, uint64_t start, uint64_t bytes, const CUme
 		if (access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE &&
 		    access[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE)
 			frees_begin(call, start, start + bytes, access[i].location.id);
+	frees_settle(call);
 }
 
 static void unreserved_after(struct call *call, CUresult result)
