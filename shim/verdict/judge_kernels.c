@@ -227,6 +227,17 @@ static bool make_checks(const struct call *call)
 	return judgement->checks;
 }
 
+void judge_verify_maybe(const struct call *call, struct range *range)
+{
+	struct verify_target target = {.range = range, .device = range_device(range)};
+	struct verify_writer writer = call_writer(call);
+	uint64_t looked = atomic_exchange_explicit(&range->mark, call->serial, memory_order_relaxed);
+	target.launches_before = looked + 1 < call->serial ? call->serial - 1 - looked : 0;
+	target.candidates = node_candidates(call, range, &target.candidate_count);
+	verify_after_each(&writer, &target, 1, call->stream);
+	free_candidates(&target, 1);
+}
+
 bool judge_find_checks(const struct call *call)
 {
 	struct judgement *judgement = call->judgement;
