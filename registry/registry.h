@@ -4,7 +4,7 @@
  * Addresses are device addresses (uint64_t). A range is half-open, [start, end), and one byte is the granularity.
  * Ranges may nest, overlap and repeat. libc only: no CUDA header, no environment, no dlopen.
  *
- * Reading takes no lock: registry_empty(), registry_in_bounds() and registry_find() never wait; registry_hits(),
+ * Reading takes no lock as a rule: registry_empty(), registry_in_bounds() and registry_find() never wait; registry_hits(),
  * registry_overlaps(), registry_stab() and registry_nearest() try again when a writer ran at the same instant, and
  * only after many disturbed attempts in a row queue up behind the writers (README.md says how, and how memory is
  * reclaimed). Writing (registry_insert(), registry_remove()) takes the registry's own mutex, for about a
@@ -94,7 +94,7 @@ int registry_insert(struct registry *reg, const struct registry_spec *spec, regi
  */
 int registry_remove(struct registry *reg, registry_handle handle, struct range **ret_range);
 
-/* The range of a live handle as a reference, or NULL (unknown or removed). Lock-free. */
+/* The range of a live handle as a reference, or NULL (unknown or removed): range_put(). Lock-free. */
 struct range *registry_find(struct registry *reg, registry_handle handle);
 
 /* One relaxed load: true when nothing at all is protected. */
@@ -119,12 +119,12 @@ static inline bool registry_in_bounds(const struct registry *reg, uint64_t start
 	       end > atomic_load_explicit(&reg->low, memory_order_relaxed);
 }
 
-/* Does any range overlap [start, end)? Lock-free, no reference taken. An empty query overlaps nothing. */
+/* Does any range overlap [start, end)? Takes no reference. An empty query overlaps nothing. */
 bool registry_hits(struct registry *reg, uint64_t start, uint64_t end);
 
 /*
  * Ranges that overlap [start, end), by ascending start, then handle. Writes up to `max` references to `out` and returns
- * how many there are in all (more than `max`: ask again with more room). References: range_put(). Lock-free.
+ * how many there are in all (more than `max`: ask again with more room). References: range_put().
  */
 size_t registry_overlaps(struct registry *reg, uint64_t start, uint64_t end, struct range **out, size_t max);
 
@@ -135,7 +135,7 @@ size_t registry_stab(struct registry *reg, uint64_t address, struct range **out,
  * The range nearest to an address: one that holds it (distance 0), else the one with the fewest bytes between. Of
  * equals the one that comes first by start, then handle, is meant. NULL when empty. *ret_distance (may be NULL) is
  * the distance in bytes to the range's nearest byte, so it is 0 only if the range holds the address, and 1 just
- * past its end. A reference: range_put(). Lock-free.
+ * past its end. A reference: range_put().
  */
 struct range *registry_nearest(struct registry *reg, uint64_t address, uint64_t *ret_distance);
 

@@ -47,6 +47,11 @@ class Row:
         return [re.search(r"(\w+)(\[\])?$", p).group(1) for p in self.params]
 
     @property
+    def blocks(self):
+        """A copy or set in no stream of the caller's: most have ended when they return."""
+        return self.effect in ("W", "H") and re.match(r"cuMem(cpy|set)", self.symbol) is not None and "Async" not in self.symbol
+
+    @property
     def stream(self):
         """The C expression for the stream that the call works in."""
         for param, name in zip(self.params, self.arguments):
@@ -122,7 +127,7 @@ def hooks(rows, calls, _):
         counter = "COUNT_LAUNCH" if row.effect == "L" else "COUNT_GRAPH_LAUNCH" if row.effect == "X" else "COUNT_CALL"
         real = "serve_" if row.verdict == "serve" else "drv."
         table.append(f'\t[ENTRY_{name}] = {{"{name}", (void *){name}, (void **)&drv.{name}, '
-                     f"{str(row.effect == 'L').lower()}}},")
+                     f"{str(row.effect == 'L').lower()}, {str(row.blocks).lower()}}},")
         opened = [f"\tif (HOOK_UNLIKELY(!drv.{name}) && !hook_open((void **)&drv.{name}))", "\t\treturn CUDA_ERROR_NOT_FOUND;"]
         if not row.rule:
             out += served_plainly(row, opened)

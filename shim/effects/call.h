@@ -63,7 +63,7 @@ struct call {
 	} state[3];
 	struct range **ended; /* references: ranges whose memory this call takes away */
 	size_t ended_count;
-	bool overrun; /* writes beyond its allocation, which only we can tell */
+	bool overrun; /* wrong, which only we can tell: writes beyond its allocation, above all */
 
 	/* A launch's parameters, where the hook has them, and so where it takes them from for the driver. NULL: they must stay as they are. */
 	void ***params;

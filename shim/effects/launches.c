@@ -6,6 +6,7 @@
 #include "shim/hook_state.h"
 #include "shim/kernels/function.h"
 #include "shim/kernels/images.h"
+#include "shim/kernels/variants.h"
 #include "shim/verdict/area.h"
 #include "shim/verdict/fault.h"
 #include "shim/verdict/neighbours.h"
@@ -35,8 +36,12 @@ struct scan {
 	struct call *call;
 	const struct function_info *info;
 	const struct kernel_paths *paths;
-	bool asked; /* for the paths, and whether the stream captures */
+	bool asked;            /* for the paths, and whether the stream captures */
+	bool asked_for_values; /* for those of the parameters' values (paths_for_values) */
 	struct area_view view;
+	void **params;
+	const void *block; /* or in one */
+	size_t size;
 };
 
 bool launch_may_refuse(void)
@@ -62,6 +67,43 @@ static HOOK_HOT void ask(struct scan *scan)
 	scan->paths = launch_paths(scan->info);
 	/* What is captured does not run now. */
 	scan->call->deferred |= capture_is_running(scan->call->stream);
+}
+
+const struct kernel_paths *launch_paths_for(const struct function_info *info, const void *block, size_t size)
+{
+	const struct kernel_paths *paths = launch_paths(info);
+	if (!paths || size < info->params_bytes)
+		return paths;
+	const struct kernel_paths *better = function_paths_for(info, block);
+	return better ? better : paths;
+}
+
+/* The block as the driver will lay it out; false: too large, or the program left one out. */
+static bool lay_out(const struct scan *scan, uint8_t block[VARIANT_BLOCK_BYTES])
+{
+	const struct function_info *info = scan->info;
+	if (!info->readable || info->params_bytes > VARIANT_BLOCK_BYTES)
+		return false;
+	for (size_t i = 0; i < info->param_count; i++) {
+		if (!scan->params[i])
+			return false;
+		memcpy(block + info->params[i].offset, scan->params[i], info->params[i].bytes);
+	}
+	return true;
+}
+
+/* Once for each launch, and only where its code for any values leaves a doubt: what it does for the values that it has. */
+static bool paths_for_values(struct scan *scan)
+{
+	uint8_t block[VARIANT_BLOCK_BYTES];
+	if (scan->asked_for_values || !scan->paths || (!scan->params && scan->size < scan->info->params_bytes))
+		return false;
+	scan->asked_for_values = true;
+	if (scan->params && !lay_out(scan, block))
+		return false;
+	const struct kernel_paths *better = function_paths_for(scan->info, scan->params ? block : scan->block);
+	scan->paths = better ? better : scan->paths;
+	return better;
 }
 
 static void add_slot(struct call *call, const struct call_slot *slot, struct range *range)
@@ -138,6 +180,8 @@ static HOOK_HOT __attribute__((noinline)) void scan_value(struct scan *scan, int
 		ask(scan);
 		verdict = slot_verdict(scan->info, scan->paths, argument, offset, &may);
 	}
+	if (verdict != KERNEL_CLEAN && (area.kind == AREA_INSIDE || verdict == KERNEL_UNKNOWN) && paths_for_values(scan))
+		verdict = slot_verdict(scan->info, scan->paths, argument, offset, &may);
 	if (verdict == KERNEL_CLEAN)
 		return;
 	add_slot_value(scan->call,
@@ -196,7 +240,12 @@ static void scan_block(struct scan *scan, const void *block, size_t size)
 void launch_scan_block(struct call *call, const struct function_info *info, const struct kernel_paths *paths,
                        const void *block, size_t size)
 {
-	scan_block(&(struct scan){.call = call, .info = info, .paths = paths, .asked = true, .view = area_view()},
+	scan_block(&(struct scan){.call = call,
+	                          .info = info,
+	                          .paths = paths,
+	                          .asked = true,
+	                          .asked_for_values = true,
+	                          .view = area_view()},
 	           block, size);
 }
 
@@ -241,14 +290,18 @@ HOOK_HOT void launch_scan(struct call *call, CUfunction function, void **params,
 		return;
 	}
 	if (!params) {
-		if (launch_extra_block(extra, &block, &size))
+		if (launch_extra_block(extra, &block, &size)) {
+			scan.block = block;
+			scan.size = size;
 			scan_block(&scan, block, size);
+		}
 		return;
 	}
 	if (!info->readable) {
 		hook_count(COUNT_UNJUDGED);
 		return;
 	}
+	scan.params = params;
 	for (size_t i = 0; i < info->param_count; i++)
 		if (params[i])
 			scan_param(&scan, (int)i, params[i], info->params[i].bytes);
@@ -303,9 +356,16 @@ void effect_unjudged_launch(struct call *call)
 	hook_count(COUNT_UNJUDGED);
 }
 
+static void sync_after(struct call *call, CUresult result)
+{
+	if (result == CUDA_SUCCESS)
+		fault_look_around(call->entry->name);
+}
+
+/* For an event, which may be behind any work. judge_after() collects the results that are ready. */
 void effect_sync(struct call *call)
 {
-	/* judge_after() collects the results that the synchronisation made ready. */
+	call->after = sync_after;
 }
 
 static void stream_after(struct call *call, CUresult result)

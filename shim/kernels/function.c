@@ -84,6 +84,7 @@ static struct function_info *ask(CUfunction function)
 	info->params_bytes = end;
 	atomic_init(&info->paths, NULL);
 	info->load = 0;
+	atomic_init(&info->variants, NULL);
 	memcpy(info->params, params, count * sizeof *params);
 	return info;
 }
@@ -115,6 +116,16 @@ static struct table *grown(struct table *old)
 	return table;
 }
 
+/* With the lock held: they are of code that is gone. */
+static void drop_variants(struct function_info *info)
+{
+	struct function_variants *variants = atomic_load_explicit(&info->variants, memory_order_relaxed);
+	for (size_t i = 0; variants && i < FUNCTION_VARIANTS; i++)
+		atomic_store_explicit(&variants->of[i], NULL, memory_order_relaxed);
+	if (variants)
+		atomic_store_explicit(&variants->asked, 0, memory_order_relaxed);
+}
+
 /* Publishes what the driver said; the caller asked it with no lock held. `load`: of the function's code, 0 where no paths were known. */
 static const struct function_info *publish(struct function_info *info, uint64_t now, uint64_t load)
 {
@@ -134,6 +145,7 @@ static const struct function_info *publish(struct function_info *info, uint64_t 
 			if (old->load != load || !load) {
 				atomic_store_explicit(&old->paths, NULL, memory_order_release);
 				old->load = 0;
+				drop_variants(old);
 			}
 			kept = old;
 		} else {
@@ -173,16 +185,53 @@ uint64_t function_epoch(void)
 	return atomic_load_explicit(&epoch, memory_order_acquire);
 }
 
-void function_set_paths(const struct function_info *info, const struct kernel_paths *paths, uint64_t load, uint64_t then)
+/* With the lock held: the entry, if it is the function's, and nothing was unloaded since then. */
+static struct function_info *current_info(const struct function_info *info, uint64_t then)
 {
-	pthread_mutex_lock(&lock);
 	struct table *table = atomic_load_explicit(&current, memory_order_relaxed);
 	struct entry *entry = table ? probe(table, info->function) : NULL;
 	struct function_info *kept = entry ? atomic_load_explicit(&entry->info, memory_order_relaxed) : NULL;
-	if (kept && kept == info && function_epoch() == then &&
-	    atomic_load_explicit(&entry->epoch, memory_order_relaxed) == then) {
+	bool same = kept && kept == info && function_epoch() == then &&
+	            atomic_load_explicit(&entry->epoch, memory_order_relaxed) == then;
+	return same ? kept : NULL;
+}
+
+void function_set_paths(const struct function_info *info, const struct kernel_paths *paths, uint64_t load, uint64_t then)
+{
+	pthread_mutex_lock(&lock);
+	struct function_info *kept = current_info(info, then);
+	if (kept) {
 		kept->load = load;
 		atomic_store_explicit(&kept->paths, paths, memory_order_release);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+struct function_variants *function_variants(const struct function_info *info)
+{
+	struct function_variants *variants = atomic_load_explicit(&info->variants, memory_order_acquire), *none = NULL;
+	struct function_info *place = (struct function_info *)(uintptr_t)info;
+	if (variants)
+		return variants;
+	variants = calloc(1, sizeof *variants);
+	if (variants && !atomic_compare_exchange_strong(&place->variants, &none, variants)) {
+		free(variants);
+		variants = none;
+	}
+	return variants;
+}
+
+void function_add_variant(const struct function_info *info, const struct variant *variant, uint64_t load, uint64_t then)
+{
+	pthread_mutex_lock(&lock);
+	struct function_info *kept = current_info(info, then);
+	struct function_variants *variants = kept ? atomic_load_explicit(&kept->variants, memory_order_relaxed) : NULL;
+	for (size_t i = 0; variants && kept->load == load && i < FUNCTION_VARIANTS; i++) {
+		const struct variant *old = atomic_load_explicit(&variants->of[i], memory_order_relaxed);
+		if (!old)
+			atomic_store_explicit(&variants->of[i], variant, memory_order_release);
+		if (!old || old == variant)
+			break;
 	}
 	pthread_mutex_unlock(&lock);
 }

@@ -5,6 +5,7 @@
 
 #include "shim/effects/capture.h"
 #include "shim/hook_state.h"
+#include "shim/twins/serve.h"
 #include "shim/verdict/fault.h"
 #include "shim/verdict/lifecycle.h"
 #include "shim/verdict/options.h"
@@ -296,9 +297,20 @@ static HOOK_COLD void refresh_unjudged(const struct call *call)
 	}
 }
 
+/* Memory that the driver does not know to be synchronous: see serve_synchronous(). */
+static CUresult ended(const struct call *call, CUresult result)
+{
+	return result == CUDA_SUCCESS && call->entry->blocks && serve_synchronous()
+	               ? drv.cuStreamSynchronize(call->stream)
+	               : result;
+}
+
 HOOK_HOT CUresult judge_after(struct call *call, CUresult result)
 {
 	bool checked = false, suspect = false;
+	result = ended(call, result);
+	if (result == CUDA_SUCCESS && call->entry->blocks)
+		fault_look_around(call->entry->name);
 	if (HOOK_UNLIKELY(result != CUDA_SUCCESS))
 		fault_seen(call, result);
 	if (call->after)

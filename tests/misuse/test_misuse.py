@@ -1,6 +1,6 @@
 """Each program of this folder, in each mode that its first comment names: exact exit status, exact first line of stderr.
 
-The same programs run on the software GPU and, by scripts/gpu-test, on an NVIDIA GPU.
+The same programs run on the software GPU and, started by hand, on an NVIDIA GPU: README.md.
 """
 import json
 import os
