@@ -92,8 +92,8 @@ static bool lay_out(const struct scan *scan, uint8_t block[VARIANT_BLOCK_BYTES])
 	return true;
 }
 
-/* Once for each launch, and only where its code for any values leaves a doubt: what it does for the values that it has. */
-static bool paths_for_values(struct scan *scan)
+/* Once for each launch, and only where its code for any values leaves a doubt: what it does for the values that it has. Its block is not for the stack of all launches. */
+static __attribute__((noinline)) bool paths_for_values(struct scan *scan)
 {
 	uint8_t block[VARIANT_BLOCK_BYTES];
 	if (scan->asked_for_values || !scan->paths || (!scan->params && scan->size < scan->info->params_bytes))
