@@ -10,7 +10,7 @@
 
 #define PAGE ((uintptr_t)4096)
 
-void call_begin(struct call *call, enum entry_id entry, CUstream stream, void *caller)
+HOOK_HOT void call_begin(struct call *call, enum entry_id entry, CUstream stream, void *caller)
 {
 	hook_thread.depth++;
 	call->entry = &entrypoints[entry];
@@ -103,14 +103,16 @@ size_t call_list_count(const void *list, size_t element_bytes, size_t count)
 	return count;
 }
 
-void call_end(struct call *call)
+HOOK_HOT void call_end(struct call *call)
 {
 	for (size_t i = 0; i < call->slot_count; i++)
 		range_put(call->slots[i].range);
 	for (size_t i = 0; i < call->ended_count; i++)
 		range_put(call->ended[i]);
-	free(call->ended);
-	free(call->copy);
+	if (call->ended)
+		free(call->ended);
+	if (call->copy)
+		free(call->copy);
 	if (call->slots != call->inline_slots)
 		free(call->slots);
 	if (call->writes != call->inline_writes)

@@ -26,13 +26,16 @@ struct call_slot {
 	int argument;
 	uint32_t offset; /* bytes into that argument */
 	uint64_t value;
-	struct range *range; /* a reference held */
-	uint64_t twin;       /* the address that the launch gets in place of `value`; 0: none */
+	struct range *range;           /* a reference held */
+	bool seldom;                   /* in a range, and checked as seldom as one beside it */
+	registry_handle neighbourhood; /* that its value lies in; 0: not known, or several (verdict/area.h) */
+	uint64_t twin;                 /* the address that the launch gets in place of `value`; 0: none */
 };
 
 #define CALL_INLINE_WRITES 4
 #define CALL_INLINE_SLOTS 16
 #define CALL_INLINE_COPY 1024
+#define CALL_INLINE_JUDGEMENT 768 /* of a launch */
 
 struct call {
 	const struct entrypoint *entry;
@@ -61,7 +64,7 @@ struct call {
 	} state[4];
 	struct range **ended; /* references: ranges whose memory this call takes away */
 	size_t ended_count;
-	bool overrun; /* writes beyond its allocation, which only we can tell */
+	bool overrun; /* wrong, which only we can tell: writes beyond its allocation, above all */
 
 	/* A launch's parameters, where the hook has them, and so where it takes them from for the driver. NULL: they must stay as they are. */
 	void ***params;
@@ -73,6 +76,7 @@ struct call {
 	struct call_write inline_writes[CALL_INLINE_WRITES];
 	struct call_slot inline_slots[CALL_INLINE_SLOTS];
 	char inline_copy[CALL_INLINE_COPY] __attribute__((aligned(16)));
+	char inline_judgement[CALL_INLINE_JUDGEMENT] __attribute__((aligned(16)));
 };
 
 void call_begin(struct call *call, enum entry_id entry, CUstream stream, void *caller);

@@ -1,5 +1,6 @@
 /* Copies and sets: plain, pitched, 3-D, batches. Directions do not matter: a protected destination is found by its address. */
 #include "shim/effects/call.h"
+#include "shim/twins/serve.h"
 
 void effect_line(struct call *call, uint64_t address, uint64_t bytes)
 {
@@ -45,6 +46,9 @@ void effect_copy_box(struct call *call, CUmemorytype type, uint64_t device, void
                      uint64_t z, uint64_t pitch, uint64_t height, uint64_t width, uint64_t rows, uint64_t slices)
 {
 	struct extent extent;
+	/* A type that is none is refused for plain memory; for mapped memory a driver (580) takes it for an address. */
+	if (type < CU_MEMORYTYPE_HOST || type > CU_MEMORYTYPE_UNIFIED)
+		call->overrun |= serve_context(device) != NULL;
 	if (copy_box(type, device, address_of(host), x, y, z, pitch, height, width, rows, slices, &extent))
 		call_add_write(call, &extent, NULL);
 }

@@ -11,7 +11,6 @@
 #include "shim/twins/twin.h"
 #include "shim/verdict/allocation.h"
 #include "shim/verdict/fault.h"
-#include "shim/verdict/lifecycle.h"
 #include "shim/verdict/options.h"
 #include "shim/verdict/protect.h"
 #include "shim/verdict/verify.h"
@@ -155,21 +154,25 @@ void effect_primary_end(struct call *call, CUdevice device)
 {
 	function_forget();
 	CUcontext context = anything_kept() ? primary_context(device) : NULL;
-	if (!context)
+	if (!context) {
+		fault_look_everywhere(call->entry->name); /* after a fault the driver tells nobody's handle */
 		return;
+	}
 	fault_context_ends(context, call->entry->name, 0); /* perhaps others hold it: no wait that nobody asked for */
 	call->state[0].pointer = context;
 	call->state[1].number = (uint64_t)device;
 	call->after = primary_after;
 }
 
-/* A reset takes all memory and modules away, however many hold the context: it stays active, and empty. */
+/* A reset takes all memory and modules away, however many hold the context: it is there again, empty, when it is retained again. */
 void effect_primary_reset(struct call *call, CUdevice device)
 {
 	function_forget();
 	CUcontext context = anything_kept() ? primary_context(device) : NULL;
-	if (!context)
+	if (!context) {
+		fault_look_everywhere(call->entry->name); /* after a fault the driver tells nobody's handle */
 		return;
+	}
 	fault_context_ends(context, call->entry->name, options_get()->exit_wait_ms);
 	protect_context_ending(context, true);
 	call->state[0].pointer = context;

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "shim/effects/capture.h"
 #include "shim/effects/frees.h"
@@ -107,7 +108,8 @@ static void scan_graph(struct call *call, CUgraph graph)
 	for (size_t i = 0; i < nodes.count; i++) {
 		const struct graph_node *node = &nodes.nodes[i];
 		if (node->function && node->block && launch_concerns(node->block, node->block_bytes))
-			launch_scan_block(call, node->function, launch_paths(node->function), node->block,
+			launch_scan_block(call, node->function,
+			                  launch_paths_for(node->function, node->block, node->block_bytes), node->block,
 			                  node->block_bytes);
 	}
 	graph_nodes_free(&nodes);
@@ -386,37 +388,53 @@ static bool runs_kernel(const struct graph_node *node)
 	return node->enabled && node->function && node->block;
 }
 
-/* A function that the graph runs with an address that concerns a range, and whose code nobody was asked about. NULL: none (any more). */
-static const struct function_info *unasked(CUgraphExec exec)
+/* What a kernel of the graph is asked about: its function, and a copy of its parameters. */
+struct question {
+	const struct function_info *function;
+	void *block;
+	size_t bytes;
+};
+
+/* Of the next node from *at on with an address that concerns a range, whose code nobody was asked about. False: none (any more), or no memory. */
+static bool next_question(CUgraphExec exec, size_t *at, struct question *ret_question)
 {
-	const struct function_info *function = NULL;
+	*ret_question = (struct question){NULL};
 	pthread_mutex_lock(&lock);
 	struct graph_exec *found = find(exec);
-	for (size_t i = 0; found && i < found->list.count && !function; i++) {
-		const struct graph_node *node = &found->list.nodes[i];
-		if (runs_kernel(node) && !node->asked && launch_concerns(node->block, node->block_bytes))
-			function = node->function;
+	for (; found && *at < found->list.count && !ret_question->block; ++*at) {
+		const struct graph_node *node = &found->list.nodes[*at];
+		if (!runs_kernel(node) || node->asked || !launch_concerns(node->block, node->block_bytes))
+			continue;
+		ret_question->block = malloc(node->block_bytes + 1);
+		if (!ret_question->block)
+			break;
+		memcpy(ret_question->block, node->block, node->block_bytes);
+		ret_question->function = node->function;
+		ret_question->bytes = node->block_bytes;
 	}
 	pthread_mutex_unlock(&lock);
-	return function;
+	return ret_question->block;
 }
 
-/* Reading code calls the driver, which must not happen under the lock. */
+/* Reading code calls the driver, which must not happen under the lock. Nodes with the same parameters have the same answer. */
 static void ask_paths(CUgraphExec exec)
 {
-	const struct function_info *function;
-	while ((function = unasked(exec))) {
-		const struct kernel_paths *paths = launch_paths(function);
+	struct question question;
+	size_t at = 0;
+	while (next_question(exec, &at, &question)) {
+		const struct kernel_paths *paths = launch_paths_for(question.function, question.block, question.bytes);
 		pthread_mutex_lock(&lock);
 		struct graph_exec *found = find(exec);
-		for (size_t i = 0; found && i < found->list.count; i++) {
+		for (size_t i = at - 1; found && i < found->list.count; i++) {
 			struct graph_node *node = &found->list.nodes[i];
-			if (node->function != function)
+			if (node->function != question.function || node->block_bytes != question.bytes ||
+			    !node->block || memcmp(node->block, question.block, question.bytes) != 0)
 				continue;
 			node->paths = paths;
 			node->asked = true;
 		}
 		pthread_mutex_unlock(&lock);
+		free(question.block);
 	}
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "shim/kernels/ptx_code.h"
+#include "shim/kernels/special.h"
 
 bool ptxa_unclear(struct ptxa_program *program, enum paths_reason reason, uint32_t line)
 {
@@ -84,6 +85,7 @@ static void free_program(struct ptxa_program *program)
 		free(function->values);
 		free(function->states);
 	}
+	free(program->facts);
 	free(program->functions);
 	free(program->variables);
 	free(program->cells);
@@ -122,18 +124,15 @@ int paths_of_ptx(const char *text, size_t bytes, const char *kernel, struct kern
 	return paths_watch_ptx(text, bytes, kernel, NULL, ret_paths);
 }
 
-int paths_watch_ptx(const char *text, size_t bytes, const char *kernel, const struct paths_watch *watch,
-                    struct kernel_paths *ret_paths)
+/* One run: for these values, where there are some. */
+static int run(const char *text, size_t bytes, const char *kernel, const struct paths_watch *watch,
+               struct paths_values *values, struct kernel_paths *ret_paths)
 {
-	struct ptxa_program program = {.text = text, .bytes = bytes, .watch = watch};
+	struct ptxa_program program = {.text = text, .bytes = bytes, .watch = watch, .values = values};
 	struct kernel_paths paths = {.slot_count = 0};
 	struct ptxa_slice name = {kernel, (uint32_t)strnlen(kernel, UINT32_MAX)};
 	int error;
 
-	if (bytes > PTX_TEXT_MAX) {
-		*ret_paths = (struct kernel_paths){.reason = PATHS_LIMIT};
-		return 0;
-	}
 	program.names = ptxa_names_create();
 	error = ptxa_sets_start(&program.sets);
 	if (!error)
@@ -141,11 +140,53 @@ int paths_watch_ptx(const char *text, size_t bytes, const char *kernel, const st
 	paths.reason = program.reason;
 	paths.reason_offset = program.reason_line;
 	free_program(&program);
-	if (error) {
+	if (error)
 		kernel_paths_free(&paths);
-		return error;
+	else
+		*ret_paths = paths;
+	return error;
+}
+
+int paths_watch_ptx(const char *text, size_t bytes, const char *kernel, const struct paths_watch *watch,
+                    struct kernel_paths *ret_paths)
+{
+	int error;
+
+	if (bytes > PTX_TEXT_MAX) {
+		*ret_paths = (struct kernel_paths){.reason = PATHS_LIMIT};
+		return 0;
 	}
-	paths_add_text_lines(text, bytes, &paths);
-	*ret_paths = paths;
-	return 0;
+	error = run(text, bytes, kernel, watch, NULL, ret_paths);
+	if (!error)
+		paths_add_text_lines(text, bytes, ret_paths);
+	return error;
+}
+
+struct question {
+	const char *text, *kernel;
+	size_t bytes;
+};
+
+static int run_for(void *ctx, struct paths_values *values, struct kernel_paths *ret_paths)
+{
+	const struct question *question = ctx;
+
+	return run(question->text, question->bytes, question->kernel, NULL, values, ret_paths);
+}
+
+int paths_for_ptx(const char *text, size_t bytes, const char *kernel, struct paths_values *values,
+                  struct kernel_paths *ret_paths, bool *ret_better)
+{
+	struct question question = {text, kernel, bytes};
+	int error;
+
+	*ret_paths = (struct kernel_paths){.reason = PATHS_LIMIT};
+	*ret_better = false;
+	if (bytes > PTX_TEXT_MAX)
+		return 0;
+	/* A line has some 20 bytes. */
+	error = special_paths(run_for, &question, bytes / 20, values, ret_paths, ret_better);
+	if (!error && *ret_better)
+		paths_add_text_lines(text, bytes, ret_paths);
+	return error;
 }

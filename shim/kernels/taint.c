@@ -319,11 +319,18 @@ static void dispatch(struct taint *t, const struct sass_insn *insn)
 
 void taint_step(struct taint *t, const struct sass_insn *insn)
 {
-	if (insn->never)
+	struct sass_insn unguarded;
+	uint8_t fact = taint_fact(t, t->insn);
+	if (insn->never || fact & FACT_NEVER)
 		return;
 	if (!insn->row) {
 		t->stop = PATHS_INSTRUCTION;
 		return;
+	}
+	if (fact & FACT_ALWAYS && insn->guard != 7) {
+		unguarded = *insn;
+		unguarded.guard = 7;
+		insn = &unguarded;
 	}
 	uint32_t literal = 0;
 	bool known = note_known(t, insn, &literal);

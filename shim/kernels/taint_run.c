@@ -164,8 +164,10 @@ static void flow_past(struct taint *t, const struct block *call)
 static void flow_out(struct taint *t, const struct block *block)
 {
 	const struct program *program = t->program;
+	uint8_t fact = taint_fact(t, block->last);
 	for (uint32_t i = 0; i < block->next_count; i++)
-		flow_into(t, program->next[block->next_first + i], &t->now, FLOW_STACK | FLOW_BARRIERS);
+		if (!fact || !constants_cut(program, block, i, fact))
+			flow_into(t, program->next[block->next_first + i], &t->now, FLOW_STACK | FLOW_BARRIERS);
 	if (block->return_point != PROGRAM_NONE)
 		flow_past(t, block);
 	for (uint32_t i = 0; i < block->returns_count; i++)
@@ -342,7 +344,8 @@ static int prepare(struct taint *t)
 	return err;
 }
 
-int taint_run(const struct program *program, const struct paths_watch *watch, struct kernel_paths *paths)
+int taint_run(const struct program *program, const uint8_t *facts, const struct paths_watch *watch,
+              struct kernel_paths *paths)
 {
 	struct taint *t = calloc(1, sizeof *t);
 	if (!t)
@@ -350,6 +353,7 @@ int taint_run(const struct program *program, const struct paths_watch *watch, st
 	t->program = program;
 	t->paths = paths;
 	t->watch = watch;
+	t->facts = facts;
 	t->error = prepare(t);
 	if (!t->error && program_places(program) * sizeof(struct taint_state) > STATE_LIMIT) {
 		t->stop = PATHS_LIMIT;

@@ -5,7 +5,9 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "shim/effects/capture.h"
 #include "shim/hook_state.h"
+#include "shim/verdict/adrift.h"
 #include "shim/verdict/judge_internal.h"
 #include "shim/verdict/lifecycle.h"
 #include "shim/verdict/options.h"
@@ -15,7 +17,8 @@
 #define NOTES_OF_LAUNCH 8 /* slots of one launch */
 #define CANDIDATES 64     /* in a record */
 #define CONTEXTS 64       /* that faulted */
-#define ADRIFT_MS 100     /* for a launch whose stream is gone: nothing tells any more when it ends well */
+#define ASKED 16          /* streams that are asked for at a time */
+#define ADRIFT_MS 100     /* for a launch whose stream is gone, and nothing tells any more when it ends well */
 #define PAUSE_NS 20000
 
 /*
@@ -24,11 +27,11 @@
  */
 struct note {
 	_Atomic uint64_t turn;
-	_Atomic uint64_t ended;  /* the turn that is known to have ended well */
-	_Atomic uint64_t adrift; /* the turn whose stream was destroyed before it ended */
+	_Atomic uint64_t ended; /* the turn that is known to have ended well */
 	_Atomic(CUcontext) context;
-	_Atomic uint64_t stream;
+	_Atomic uint64_t stream; /* or what stands for it since it was destroyed */
 	_Atomic uint64_t thread; /* CU_STREAM_PER_THREAD is another stream in each */
+	uint64_t told;           /* the stream's handle, for the record */
 	uint64_t launch;         /* number of the first note of the same launch */
 	uint64_t graph;
 	registry_handle range;
@@ -39,6 +42,7 @@ struct note {
 static struct note *_Atomic notes; /* NOTES of them */
 static _Atomic uint64_t noted;
 static _Atomic uint64_t settled; /* all notes before this number have ended */
+static _Atomic uint64_t blamed; /* what was noted before this number was a candidate of the last fault, or cleared of it */
 static _Atomic(CUcontext) faulted[CONTEXTS];
 
 void fault_start(void)
@@ -94,6 +98,7 @@ static void write_note(const struct call *call, const struct call_slot *slot, CU
 	atomic_store_explicit(&note->context, context, memory_order_relaxed);
 	atomic_store_explicit(&note->stream, address_of(call->stream), memory_order_relaxed);
 	atomic_store_explicit(&note->thread, (uint64_t)pthread_self(), memory_order_relaxed);
+	note->told = address_of(call->stream);
 	note->launch = *launch;
 	note->graph = call->graph;
 	note->range = slot->range->handle;
@@ -148,6 +153,8 @@ static bool read_note(uint64_t number, CUcontext context, struct note *ret)
 	if (wanted) {
 		ret->context = note->context;
 		ret->stream = note->stream;
+		ret->told = note->told;
+		ret->thread = note->thread;
 		ret->launch = note->launch;
 		ret->graph = note->graph;
 		ret->range = note->range;
@@ -158,7 +165,7 @@ static bool read_note(uint64_t number, CUcontext context, struct note *ret)
 	return wanted;
 }
 
-static bool in_stream(struct note *note, uint64_t stream)
+static bool in_stream(const struct note *note, uint64_t stream)
 {
 	return !stream || (atomic_load_explicit(&note->stream, memory_order_relaxed) == stream &&
 	                   (stream != address_of(CU_STREAM_PER_THREAD) ||
@@ -203,17 +210,6 @@ void fault_ended(CUcontext context, uint64_t stream, uint64_t upto)
 	settle(upto);
 }
 
-/* What is in flight in a context, newest first. */
-static size_t in_flight(CUcontext context, struct note *ret, size_t room)
-{
-	uint64_t last = fault_noted();
-	size_t count = 0;
-	for (uint64_t number = last; number > 0 && last - number < NOTES && count < room; number--)
-		if (read_note(number - 1, context, &ret[count]))
-			count++;
-	return count;
-}
-
 static bool has_faulted(CUcontext context)
 {
 	for (size_t i = 0; i < CONTEXTS; i++)
@@ -222,17 +218,51 @@ static bool has_faulted(CUcontext context)
 	return false;
 }
 
-/* The first to ask about this context gets true, and every later one false: an error that stays is one violation. */
-static bool first_fault(CUcontext context)
+static void remember_fault(CUcontext context)
 {
 	for (size_t i = 0; i < CONTEXTS && !has_faulted(context); i++) {
 		CUcontext none = NULL;
-		if (atomic_compare_exchange_strong(&faulted[i], &none, context))
-			return true;
-		if (none == context)
-			return false;
+		atomic_compare_exchange_strong(&faulted[i], &none, context);
 	}
-	return false;
+}
+
+static bool is_fault(CUresult result)
+{
+	return result == CUDA_ERROR_ILLEGAL_ADDRESS || result == CUDA_ERROR_LAUNCH_FAILED;
+}
+
+/* An error stays, so that any call there answers it. */
+static bool answers_fault(CUcontext context)
+{
+	size_t left, total;
+	CUcontext popped;
+	if (!drv.cuMemGetInfo_v2 || drv.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS)
+		return false;
+	CUresult result = drv.cuMemGetInfo_v2(&left, &total);
+	drv.cuCtxPopCurrent_v2(&popped);
+	return is_fault(result);
+}
+
+/*
+ * What is in flight where an error is answered, newest first. With most drivers one context's error is every context's; with others a call can answer that of another
+ * context than the current one, whose stream or event it was for. So each context is asked.
+ */
+static size_t suspects(uint64_t from, struct note *ret, size_t room)
+{
+	uint64_t last = fault_noted();
+	CUcontext asked = NULL;
+	bool answers = false;
+	size_t count = 0;
+	for (uint64_t number = last; number > from && last - number < NOTES && count < room; number--) {
+		if (!read_note(number - 1, NULL, &ret[count]) || !ret[count].context || has_faulted(ret[count].context))
+			continue;
+		if (ret[count].context != asked) {
+			asked = ret[count].context;
+			answers = answers_fault(asked);
+		}
+		count += answers;
+	}
+	return count;
 }
 
 static bool same_range(const struct note *found, size_t count)
@@ -274,7 +304,7 @@ static void record(const char *api, CUresult result, const struct note *found, s
 	                             .kernel = certain ? &culprit : NULL,
 	                             .candidates = listed ? kernels : NULL,
 	                             .candidate_count = listed ? count : 0,
-	                             .stream = found[0].stream,
+	                             .stream = found[0].told,
 	                             .graph = certain ? 0 : found[0].graph,
 	                             .site = certain ? &culprit.site : NULL};
 	bool told = judge_emit(&event, range, strict ? ACTION_STOPPED : ACTION_DENIED, result);
@@ -284,60 +314,28 @@ static void record(const char *api, CUresult result, const struct note *found, s
 		lifecycle_stop();
 }
 
-static bool is_fault(CUresult result)
+/*
+ * One fault is one violation, however many calls, threads and contexts answer it. What is noted after it was launched after it, so there is life after it, and the next
+ * fault is another one.
+ */
+static void explain(const char *api, CUresult result)
 {
-	return result == CUDA_ERROR_ILLEGAL_ADDRESS || result == CUDA_ERROR_LAUNCH_FAILED;
-}
-
-/* Is anything in flight there that could have been it? */
-static bool fault_in(CUcontext context, const char *api, CUresult result)
-{
-	if (!is_fault(result) || !context || has_faulted(context))
-		return false;
+	uint64_t from = atomic_load(&blamed), last = fault_noted();
+	if (!is_fault(result) || last <= from)
+		return;
 	struct note *found = malloc(CANDIDATES * sizeof *found);
-	size_t count = found ? in_flight(context, found, CANDIDATES) : 0;
-	if (count && first_fault(context))
+	size_t count = found ? suspects(from, found, CANDIDATES) : 0;
+	if (count && atomic_compare_exchange_strong(&blamed, &from, last)) {
+		for (size_t i = 0; i < count; i++)
+			remember_fault(found[i].context);
 		record(api, result, found, count);
-	free(found);
-	return count;
-}
-
-/* The context whose error a call for this stream answers. */
-static CUcontext context_of(CUstream stream)
-{
-	uint64_t last = fault_noted();
-	if (!was_created(address_of(stream)))
-		return current();
-	for (uint64_t number = last; number > 0 && last - number < NOTES; number--)
-		if (in_stream(note_at(number - 1), address_of(stream)))
-			return atomic_load_explicit(&note_at(number - 1)->context, memory_order_relaxed);
-	return current();
-}
-
-/* An error may be another context's: an event of it was waited for. It stays, so that any call there answers it. */
-static void look_elsewhere(CUcontext here, const char *api)
-{
-	uint64_t last = fault_noted();
-	CUcontext seen = here, popped;
-	struct note note;
-	size_t left, total;
-	for (uint64_t number = last; number > 0 && last - number < NOTES; number--) {
-		if (!read_note(number - 1, NULL, &note) || note.context == seen || !note.context ||
-		    has_faulted(note.context) || drv.cuCtxPushCurrent_v2(note.context) != CUDA_SUCCESS)
-			continue;
-		seen = note.context;
-		fault_in(note.context, api, drv.cuMemGetInfo_v2(&left, &total));
-		drv.cuCtxPopCurrent_v2(&popped);
 	}
+	free(found);
 }
 
 void fault_seen(const struct call *call, CUresult result)
 {
-	if (!fault_noted() || !is_fault(result))
-		return;
-	CUcontext context = context_of(call->stream);
-	if (!fault_in(context, call->entry->name, result) && !has_faulted(context))
-		look_elsewhere(context, call->entry->name);
+	explain(call->entry->name, result);
 }
 
 static void nap(void)
@@ -376,17 +374,17 @@ void fault_wait(const struct call *call, uint64_t ms)
 	if (result == CUDA_SUCCESS)
 		fault_ended(NULL, address_of(call->stream), upto);
 	else
-		fault_in(context_of(call->stream), call->entry->name, result);
+		explain(call->entry->name, result);
 }
 
-static bool is_adrift(uint64_t number)
+/* A launch in a stream that is gone. Where nothing can tell how it ends it can only be waited for: an error that is there shows in any stream. */
+static CUresult drain_adrift(uint64_t stream, uint64_t deadline)
 {
-	return atomic_load_explicit(&note_at(number)->adrift, memory_order_relaxed) == turn_of(number);
-}
-
-/* A launch in a stream that is gone can only be waited for: an error that is there shows in any stream. */
-static CUresult drain_adrift(uint64_t deadline)
-{
+	CUresult told;
+	while ((told = adrift_query(stream)) == CUDA_ERROR_NOT_READY && now_ms() < deadline)
+		nap();
+	if (told != CUDA_ERROR_NOT_FOUND)
+		return told;
 	uint64_t until = now_ms() + ADRIFT_MS < deadline ? now_ms() + ADRIFT_MS : deadline;
 	CUresult result;
 	while ((result = drain(CU_STREAM_LEGACY, until)) == CUDA_SUCCESS && now_ms() < until)
@@ -394,10 +392,10 @@ static CUresult drain_adrift(uint64_t deadline)
 	return result;
 }
 
-static CUresult drain_note(const struct note *note, uint64_t number, uint64_t deadline)
+static CUresult drain_note(const struct note *note, uint64_t deadline)
 {
-	if (is_adrift(number))
-		return drain_adrift(deadline);
+	if (adrift_is(note->stream))
+		return drain_adrift(note->stream, deadline);
 	/* Another thread's own stream cannot be asked for. */
 	return drain(note->stream == address_of(CU_STREAM_PER_THREAD) ? CU_STREAM_LEGACY
 	                                                              : (CUstream)(uintptr_t)note->stream,
@@ -414,11 +412,11 @@ static void look(CUcontext only, const char *api, uint64_t ms)
 		if (!read_note(number - 1, only, &note) || !note.context ||
 		    drv.cuCtxPushCurrent_v2(note.context) != CUDA_SUCCESS)
 			continue;
-		CUresult result = drain_note(&note, number - 1, deadline);
+		CUresult result = drain_note(&note, deadline);
 		if (result == CUDA_SUCCESS)
 			fault_ended(note.context, note.stream, last);
 		else
-			fault_in(note.context, api, result);
+			explain(api, result);
 		drv.cuCtxPopCurrent_v2(&popped);
 	}
 }
@@ -434,39 +432,128 @@ void fault_context_ends(CUcontext context, const char *api, uint64_t ms)
 		look(context, api, ms);
 }
 
+void fault_look_everywhere(const char *api)
+{
+	if (fault_noted())
+		look(NULL, api, 0);
+}
+
 void fault_context_ended(CUcontext context)
 {
 	if (!context || !fault_noted())
 		return;
 	fault_ended(context, 0, fault_noted());
+	adrift_context_ended(context);
 	for (size_t i = 0; i < CONTEXTS; i++) {
 		CUcontext expected = context;
 		atomic_compare_exchange_strong(&faulted[i], &expected, NULL);
 	}
 }
 
-void fault_stream_ends(CUstream stream, const char *api)
+static void tell_adrift(CUcontext context, uint64_t stream, CUresult result, const char *api)
+{
+	if (result == CUDA_SUCCESS)
+		fault_ended(context, stream, fault_noted());
+	else
+		explain(api, result);
+}
+
+/* The newest note that is in flight in this stream, which was created. False: there is none. */
+static bool newest_in(uint64_t stream, struct note *ret)
 {
 	uint64_t last = fault_noted();
-	CUresult result = CUDA_ERROR_NOT_FOUND; /* not asked for yet */
-	struct note note;
-	for (uint64_t number = last; stream && number > 0 && last - number < NOTES; number--) {
-		if (has_ended(note_at(number - 1), number - 1) || !in_stream(note_at(number - 1), address_of(stream)) ||
-		    !read_note(number - 1, NULL, &note) || note.stream != address_of(stream))
-			continue;
-		if (result == CUDA_ERROR_NOT_FOUND)
-			result = drain(stream, 0);
-		if (result == CUDA_SUCCESS) {
-			fault_ended(note.context, note.stream, last);
-			continue;
-		}
-		fault_in(note.context, api, result);
-		atomic_store_explicit(&note_at(number - 1)->adrift, turn_of(number - 1), memory_order_relaxed);
+	for (uint64_t number = last; number > 0 && last - number < NOTES; number--)
+		if (atomic_load_explicit(&note_at(number - 1)->stream, memory_order_relaxed) == stream &&
+		    read_note(number - 1, NULL, ret) && ret->stream == stream)
+			return true;
+	return false;
+}
+
+/* From now on the notes of a stream are those of what stands for it: its handle may come again. */
+static void rename_stream(uint64_t stream, uint64_t name)
+{
+	uint64_t last = fault_noted();
+	for (uint64_t number = last; number > 0 && last - number < NOTES; number--) {
+		uint64_t expected = stream;
+		uint64_t turn = atomic_load_explicit(&note_at(number - 1)->turn, memory_order_acquire);
+		if ((turn & ~UINT64_C(1)) == turn_of(number - 1))
+			atomic_compare_exchange_strong(&note_at(number - 1)->stream, &expected, name);
 	}
+}
+
+static uint64_t keep(CUstream stream, CUcontext context)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	CUcontext popped;
+	if (drv.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS)
+		return adrift_keep(NULL, context);
+	hook_thread.depth++;
+	drv.cuThreadExchangeStreamCaptureMode(&mode);
+	uint64_t name = adrift_keep(stream, context);
+	drv.cuThreadExchangeStreamCaptureMode(&mode);
+	hook_thread.depth--;
+	drv.cuCtxPopCurrent_v2(&popped);
+	return name;
+}
+
+void fault_stream_ends(CUstream stream, const char *api)
+{
+	struct note note;
+	if (!fault_noted())
+		return;
+	adrift_look(tell_adrift, api);
+	if (!was_created(address_of(stream)) || !newest_in(address_of(stream), &note))
+		return;
+	uint64_t upto = fault_noted();
+	CUresult result = drain(stream, 0);
+	if (result == CUDA_SUCCESS)
+		fault_ended(note.context, note.stream, upto);
+	else if (is_fault(result))
+		explain(api, result);
+	else /* any other answer than "not ready": it captures, and takes no event */
+		rename_stream(address_of(stream), keep(result == CUDA_ERROR_NOT_READY ? stream : NULL, note.context));
+}
+
+/* One question about a stream with launches in flight. Not about another thread's own one: no call names it. */
+static void ask(const struct note *note, uint64_t upto, const char *api)
+{
+	CUcontext popped;
+	if (adrift_is(note->stream) || !in_stream(note, note->stream) ||
+	    drv.cuCtxPushCurrent_v2(note->context) != CUDA_SUCCESS)
+		return;
+	CUresult result = drain((CUstream)(uintptr_t)note->stream, 0);
+	if (result == CUDA_SUCCESS)
+		fault_ended(note->context, note->stream, upto);
+	else
+		explain(api, result);
+	drv.cuCtxPopCurrent_v2(&popped);
+}
+
+void fault_look_around(const char *api)
+{
+	uint64_t last = fault_noted(), from = atomic_load_explicit(&settled, memory_order_relaxed), asked[ASKED];
+	size_t count = 0;
+	struct note note;
+	if (from >= last || capture_anywhere())
+		return;
+	adrift_look(tell_adrift, api);
+	for (uint64_t number = last; number > from && last - number < NOTES && count < ASKED; number--) {
+		uint64_t stream = atomic_load_explicit(&note_at(number - 1)->stream, memory_order_relaxed);
+		size_t known = 0;
+		while (known < count && asked[known] != stream)
+			known++;
+		if (known < count || !read_note(number - 1, NULL, &note) || !note.context)
+			continue;
+		asked[count++] = note.stream;
+		ask(&note, last, api);
+	}
+	settle(last);
 }
 
 void fault_postfork_child(void)
 {
+	adrift_postfork_child();
+	atomic_store(&blamed, 0);
 	atomic_store(&noted, 0);
 	atomic_store(&settled, 0);
 }

@@ -25,7 +25,7 @@ struct check {
 	bool owned;  /* the caller is its owner */
 };
 
-/* Between judge_before() and judge_after(). On the heap: only calls that touch a protected range have one. */
+/* Between judge_before() and judge_after(). Without hits in the call itself, else on the heap. */
 struct judgement {
 	struct site site;
 	struct outer outer;

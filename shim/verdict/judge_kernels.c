@@ -229,24 +229,29 @@ void judge_verify_maybe(const struct call *call, struct range *range)
 	free_candidates(&target, 1);
 }
 
+/* Room for one of each slot: at the first check, since launches that were given twins have none. */
+static bool make_checks(const struct call *call)
+{
+	struct judgement *judgement = call->judgement;
+	judgement->checks = malloc(call->slot_count * (sizeof *judgement->targets + sizeof *judgement->checks));
+	judgement->targets = judgement->checks ? (struct verify_target *)(judgement->checks + call->slot_count) : NULL;
+	return judgement->checks;
+}
+
 bool judge_find_checks(const struct call *call)
 {
 	struct judgement *judgement = call->judgement;
-	if (!call->slot_count)
-		return true;
-	judgement->checks = malloc(call->slot_count * (sizeof *judgement->targets + sizeof *judgement->checks));
-	if (!judgement->checks)
-		return false;
-	judgement->targets = (struct verify_target *)(judgement->checks + call->slot_count);
 	size_t count = 0;
 	for (size_t i = 0; i < call->slot_count; i++) {
 		const struct call_slot *slot = &call->slots[i];
 		bool seen = is_hit(judgement, slot->range) || outdone(call, i) || swap_guards(call, slot->range);
+		if (!seen && !judgement->checks && !make_checks(call))
+			return false;
 		if (!seen)
 			judgement->checks[count++] =
 				(struct check){.slot = i, .owned = judge_owned(slot->range, &judgement->site)};
-		/* Of a kernel beside ranges only some launches come here; later ones are named by the place of this. */
-		if (!seen && beside(slot) && (i == 0 || slot->value != slot[-1].value))
+		/* Of such a kernel only some launches come here; later ones are named by the place of this. */
+		if (!seen && (slot->seldom || beside(slot)) && (i == 0 || slot->value != slot[-1].value))
 			neighbours_keep_site(slot, &judgement->site);
 	}
 	judgement->check_count = count;

@@ -143,8 +143,8 @@ def test_names_cannot_steer_a_terminal(tool, tmp_path):
 
 @pytest.mark.parametrize("arguments, message", [
     ((), "no file"),
-    (("--arch",), "a value is missing"),
-    (("--arch", "90", "x"), "no machine"),
+    (("--arch",), "--arch: needs a value"),
+    (("--arch", "90", "x"), "--arch 90: must be a machine"),
     (("--walk", "x"), "unknown option"),
 ])
 def test_wrong_command_line(tool, arguments, message):
