@@ -16,8 +16,8 @@ void effect_rows(struct call *call, uint64_t address, uint64_t pitch, uint64_t w
 
 void effect_batch(struct call *call, const CUdeviceptr *addresses, const size_t *sizes, size_t count)
 {
-	if (!addresses || !sizes)
-		return;
+	count = call_list_count(addresses, sizeof *addresses, count);
+	count = call_list_count(sizes, sizeof *sizes, count);
 	for (size_t i = 0; i < count; i++)
 		effect_line(call, addresses[i], sizes[i]);
 }
@@ -82,7 +82,8 @@ static uint64_t element_bytes(const CUmemcpy3DOperand *operand)
 
 void effect_batch3d(struct call *call, const CUDA_MEMCPY3D_BATCH_OP *ops, size_t count)
 {
-	for (size_t i = 0; ops && i < count; i++) {
+	count = call_list_count(ops, sizeof *ops, count);
+	for (size_t i = 0; i < count; i++) {
 		const CUmemcpy3DOperand *dst = &ops[i].dst;
 		if (dst->type != CU_MEMCPY_OPERAND_TYPE_POINTER)
 			continue;
@@ -103,7 +104,8 @@ void effect_batch3d(struct call *call, const CUDA_MEMCPY3D_BATCH_OP *ops, size_t
 
 void effect_decompress(struct call *call, const CUmemDecompressParams *params, size_t count)
 {
-	for (size_t i = 0; params && i < count; i++) {
+	count = call_list_count(params, sizeof *params, count);
+	for (size_t i = 0; i < count; i++) {
 		effect_line(call, address_of(params[i].dst), params[i].dstNumBytes);
 		if (params[i].dstActBytes)
 			effect_line(call, address_of(params[i].dstActBytes), sizeof *params[i].dstActBytes);

@@ -137,8 +137,13 @@ static __attribute__((noinline)) void add_beside(struct call *call, const struct
 	if (near.verdict == KERNEL_STORES)
 		near.verdict = KERNEL_NEAR;
 	size_t count = neighbours_beside(protect_ranges(), slot->value, found);
-	for (size_t i = 0; i < count; i++)
-		add_slot(call, &near, found[i]);
+	for (size_t i = 0; i < count; i++) {
+		/* Those that the address lies in have their slot already. */
+		if (slot->value >= found[i]->start && slot->value < found[i]->end)
+			range_put(found[i]);
+		else
+			add_slot(call, &near, found[i]);
+	}
 }
 
 /* A slot that may be stored through, and whose value lies in an allocation with ranges. */
@@ -342,6 +347,10 @@ HOOK_HOT void effect_launch_config(struct call *call, const CUlaunchConfig *conf
 
 void effect_launch_list(struct call *call, const CUDA_LAUNCH_PARAMS *list, unsigned count)
 {
+	int devices = 0;
+	/* One launch for each device at most: the driver refuses a longer list. */
+	if (!drv.cuDeviceGetCount || drv.cuDeviceGetCount(&devices) != CUDA_SUCCESS || count > (unsigned)devices)
+		return;
 	/* Several streams at once: the checks go into the first. What another has not written by then, the next check finds. */
 	for (unsigned i = 0; list && i < count; i++) {
 		if (i == 0 && list[i].hStream)

@@ -71,6 +71,13 @@ bool judge_emit(struct report_event *event, struct range *range, enum report_act
 	return true;
 }
 
+static void join(struct hit *hit, uint64_t start, uint64_t end)
+{
+	hit->start = start < hit->start ? start : hit->start;
+	hit->end = end > hit->end ? end : hit->end;
+	hit->bytes = 0; /* the writes may overlap each other */
+}
+
 /* Adds what one write does to one range; several writes of a batch to the same range make one hit. */
 static void add_hit(struct judgement *judgement, struct range *range, const struct call_write *write)
 {
@@ -85,13 +92,16 @@ static void add_hit(struct judgement *judgement, struct range *range, const stru
 		struct hit *hit = &judgement->hits[i];
 		if (hit->range != range)
 			continue;
-		hit->start = start < hit->start ? start : hit->start;
-		hit->end = end > hit->end ? end : hit->end;
-		hit->bytes = 0; /* the writes may overlap each other */
+		/* Of two kinds what certainly happens says it all. */
+		if (hit->maybe && !write->maybe)
+			*hit = (struct hit){range, start, end, bytes, write->node, false, false};
+		else if (hit->maybe == write->maybe)
+			join(hit, start, end);
 		range_put(range);
 		return;
 	}
-	judgement->hits[judgement->hit_count++] = (struct hit){range, start, end, bytes, write->node, false};
+	judgement->hits[judgement->hit_count++] =
+		(struct hit){range, start, end, bytes, write->node, false, write->maybe};
 }
 
 /* How many ranges the call's writes overlap. Those that another thread adds after this do not fit, and came after this call anyway. */
@@ -165,7 +175,7 @@ static bool would_die(const struct call *call, const struct hit *hit)
 	return hit->range->flags & RANGE_TWIN && (call->memop || call->graph);
 }
 
-/* deny: refuses when a hit is neither its owner's nor suppressed. strict: the end. log: go on. */
+/* deny: refuses when a hit is neither its owner's nor suppressed. strict: the end, where it is certain to happen. log: go on. */
 static CUresult decide(struct call *call)
 {
 	struct judgement *judgement = call->judgement;
@@ -176,7 +186,8 @@ static CUresult decide(struct call *call)
 		struct report_event event = hit_event(call, hit);
 		atomic_fetch_add_explicit(&hit->range->checks, 1, memory_order_relaxed);
 		hit->permitted = judge_owned(hit->range, &judgement->site);
-		if (hit->permitted || (mode == MODE_LOG && !would_die(call, hit)))
+		if (hit->permitted ||
+		    ((mode == MODE_LOG || (mode == MODE_STRICT && hit->maybe)) && !would_die(call, hit)))
 			continue;
 		if (mode == MODE_STRICT)
 			refuse |= judge_emit(&event, hit->range, ACTION_STOPPED, CUDA_SUCCESS);
@@ -274,6 +285,11 @@ static __attribute__((noinline)) void record_hits(const struct call *call)
 	for (size_t i = 0; i < judgement->hit_count; i++) {
 		struct hit *hit = &judgement->hits[i];
 		struct report_event event = hit_event(call, hit);
+		/* Whether it happened is seen by the bytes. */
+		if (hit->maybe && !hit->permitted) {
+			judge_verify_maybe(call, hit->range);
+			continue;
+		}
 		if (!hit->permitted)
 			judge_emit(&event, hit->range, ACTION_LOGGED, CUDA_SUCCESS);
 		moved_add(&moved, hit->range, call->stream);

@@ -219,7 +219,7 @@ bool judge_verify_slots(const struct call *call)
 }
 
 /* Room for one of each slot: at the first check, since launches that were given twins have none. */
-static bool make_checks(const struct call *call)
+static struct check *make_checks(const struct call *call)
 {
 	struct judgement *judgement = call->judgement;
 	judgement->checks = malloc(call->slot_count * (sizeof *judgement->targets + sizeof *judgement->checks));
@@ -227,18 +227,32 @@ static bool make_checks(const struct call *call)
 	return judgement->checks;
 }
 
+void judge_verify_maybe(const struct call *call, struct range *range)
+{
+	struct verify_target target = {.range = range, .device = range_device(range)};
+	struct verify_writer writer = call_writer(call);
+	uint64_t looked = atomic_exchange_explicit(&range->mark, call->serial, memory_order_relaxed);
+	target.launches_before = looked + 1 < call->serial ? call->serial - 1 - looked : 0;
+	target.candidates = node_candidates(call, range, &target.candidate_count);
+	verify_after_each(&writer, &target, 1, call->stream);
+	free_candidates(&target, 1);
+}
+
 bool judge_find_checks(const struct call *call)
 {
 	struct judgement *judgement = call->judgement;
+	struct check *checks = NULL;
 	size_t count = 0;
 	for (size_t i = 0; i < call->slot_count; i++) {
 		const struct call_slot *slot = &call->slots[i];
 		bool seen = is_hit(judgement, slot->range) || outdone(call, i) || swap_guards(call, slot->range);
-		if (!seen && !judgement->checks && !make_checks(call))
-			return false;
+		if (!seen && !checks) {
+			checks = make_checks(call);
+			if (!checks)
+				return false;
+		}
 		if (!seen)
-			judgement->checks[count++] =
-				(struct check){.slot = i, .owned = judge_owned(slot->range, &judgement->site)};
+			checks[count++] = (struct check){.slot = i, .owned = judge_owned(slot->range, &judgement->site)};
 		/* Of such a kernel only some launches come here; later ones are named by the place of this. */
 		if (!seen && (slot->seldom || beside(slot)) && (i == 0 || slot->value != slot[-1].value))
 			neighbours_keep_site(slot, &judgement->site);
