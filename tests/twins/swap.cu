@@ -6,14 +6,14 @@ struct box {
 };
 
 extern "C" {
-/* Reads, and stores if it is told to. */
+/* Reads, and stores if it is told to: by a parameter, but not by that alone, so that the values of a launch do not tell that it will not. threadIdx.z is 0. */
 __global__ void read_or_store(int *data, int *sum, int count, int store)
 {
 	int all = 0;
 	for (int i = 0; i < count; i++)
 		all += data[i];
 	*sum = all;
-	if (store)
+	if (store | threadIdx.z)
 		data[0] = all;
 }
 
@@ -50,14 +50,14 @@ __global__ void packed(int *data, unsigned long long key, unsigned long long *ou
 __global__ void boxed(struct box b, unsigned long long *out, int store)
 {
 	*out = b.key ^ (unsigned long long)b.data[b.count - 1];
-	if (store)
+	if (store | threadIdx.z)
 		b.data[0] = 1;
 }
 
 /* Either of two. */
 __global__ void either(int *a, int *b, int which, int value)
 {
-	int *to = which ? a : b;
+	int *to = which | threadIdx.z ? a : b;
 	to[threadIdx.x] = value;
 }
 
@@ -74,7 +74,7 @@ struct large {
 __global__ void large_struct(struct large l, int *sum, int store)
 {
 	*sum = l.data[199][5];
-	if (store)
+	if (store | threadIdx.z)
 		*l.data[199] = 0;
 }
 
@@ -91,7 +91,7 @@ __global__ void late_store(int *data, int rounds)
 __global__ void publish(int *data, int **table, int store)
 {
 	table[threadIdx.x] = data + threadIdx.x;
-	if (store)
+	if (store | threadIdx.z)
 		*data = 1;
 }
 
@@ -99,7 +99,7 @@ __global__ void publish(int *data, int **table, int store)
 __global__ void take_out(int *data, unsigned long long *from, int store)
 {
 	atomicCAS(from, (unsigned long long)data, 0);
-	if (store)
+	if (store | threadIdx.z)
 		*data = 1;
 }
 }
