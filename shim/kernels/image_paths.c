@@ -81,11 +81,13 @@ static int join(struct kernel_paths *paths, struct kernel_paths *other)
 	return 0;
 }
 
-static int analyse(const uint8_t *code, size_t bytes, bool ptx, const char *kernel, struct kernel_paths *ret_paths)
+static int analyse(struct code *code, bool ptx, const char *kernel, struct kernel_paths *ret_paths)
 {
-	/* Texts end at a zero; in fatbins some are padded with more of them. */
-	return ptx ? paths_of_ptx((const char *)code, strnlen((const char *)code, bytes), kernel, ret_paths)
-	           : paths_of_cubin(code, bytes, kernel, ret_paths);
+	const struct ptx_module *module;
+	if (!ptx)
+		return paths_of_cubin(code->bytes, code->length, kernel, ret_paths);
+	int err = code_module(code, &module);
+	return err ? err : ptx_module_paths(module, kernel, NULL, ret_paths);
 }
 
 static int entry_paths(const struct image *image, size_t offset, const struct fatbin_entry *entry, const char *kernel,
@@ -96,7 +98,7 @@ static int entry_paths(const struct image *image, size_t offset, const struct fa
 	if (err)
 		return err;
 	if (!code->hash.bytes || !cache_get(&code->hash, kernel, ret_paths)) {
-		err = analyse(code->bytes, code->length, entry->kind == FATBIN_PTX, kernel, ret_paths);
+		err = analyse(code, entry->kind == FATBIN_PTX, kernel, ret_paths);
 		if (!err && code->hash.bytes)
 			cache_put(&code->hash, kernel, ret_paths);
 	}

@@ -70,7 +70,7 @@ static bool read_all(struct ptxa_program *program)
 
 static void free_program(struct ptxa_program *program)
 {
-	for (uint32_t i = 0; i < program->function_count; i++) {
+	for (uint32_t i = 0; program->functions && i < program->function_count; i++) {
 		struct ptxa_function *function = &program->functions[i];
 
 		free(function->arguments);
@@ -87,20 +87,74 @@ static void free_program(struct ptxa_program *program)
 	free(program->functions);
 	free(program->variables);
 	free(program->cells);
-	ptxa_names_destroy(program->names);
 	ptxa_sets_end(&program->sets);
 }
 
-static int analyse(struct ptxa_program *program, struct ptxa_slice kernel, struct kernel_paths *paths)
-{
-	bool good = ptxa_module_read(program);
+/* What is found by reading a text once: where its functions begin, its variables and the names of both. */
+struct ptx_module {
+	struct ptxa_program read;
+	bool good, has_lines;
+};
 
-	if (program->error)
-		return program->error;
-	program->entry = ptxa_function_named(program, kernel);
-	if (program->entry == PTX_NONE || !program->functions[program->entry].is_entry ||
-	    !program->functions[program->entry].has_body)
-		return -ENOENT;
+int ptx_module_open(const char *text, size_t bytes, struct ptx_module **ret_module)
+{
+	struct ptx_module *module = calloc(1, sizeof(*module));
+
+	if (!module)
+		return -ENOMEM;
+	module->read = (struct ptxa_program){.text = text, .bytes = bytes, .names = ptxa_names_create()};
+	if (!module->read.names)
+		module->read.error = -ENOMEM;
+	else if (bytes <= PTX_TEXT_MAX)
+		module->good = ptxa_module_read(&module->read);
+	if (module->read.error) {
+		ptx_module_close(module);
+		return -ENOMEM;
+	}
+	module->has_lines = memmem(text, bytes, ".loc", 4) != NULL;
+	*ret_module = module;
+	return 0;
+}
+
+void ptx_module_close(struct ptx_module *module)
+{
+	if (!module)
+		return;
+	ptxa_names_destroy(module->read.names);
+	free_program(&module->read);
+	free(module);
+}
+
+static void *copy_of(const void *list, size_t bytes)
+{
+	void *copy = malloc(bytes + 1);
+
+	return copy && bytes ? memcpy(copy, list, bytes) : copy;
+}
+
+/* The analysis of a kernel writes into what was read: each has its own. Only the names stay as they are. */
+static int copy_program(const struct ptxa_program *read, struct ptxa_program *ret_program)
+{
+	struct ptxa_program program = *read;
+
+	program.functions = copy_of(read->functions, read->function_count * sizeof(*read->functions));
+	program.variables = copy_of(read->variables, read->variable_count * sizeof(*read->variables));
+	program.cells = copy_of(read->cells, read->cell_count * sizeof(*read->cells));
+	program.function_room = read->function_count;
+	program.variable_room = read->variable_count;
+	program.cell_room = read->cell_count;
+	if (program.functions && program.variables && program.cells && !ptxa_sets_start(&program.sets)) {
+		*ret_program = program;
+		return 0;
+	}
+	free(program.functions);
+	free(program.variables);
+	free(program.cells);
+	return -ENOMEM;
+}
+
+static int analyse(struct ptxa_program *program, bool good, struct kernel_paths *paths)
+{
 	program->paths = paths;
 	good = good && read_all(program);
 	if (program->error)
@@ -117,6 +171,48 @@ static int analyse(struct ptxa_program *program, struct ptxa_slice kernel, struc
 	return program->error ? program->error : program->sets.error == -ENOMEM ? -ENOMEM : 0;
 }
 
+static uint32_t entry_named(const struct ptxa_program *read, const char *kernel)
+{
+	uint32_t entry = ptxa_function_named(read, (struct ptxa_slice){kernel, (uint32_t)strnlen(kernel, UINT32_MAX)});
+
+	return entry != PTX_NONE && read->functions[entry].is_entry && read->functions[entry].has_body ? entry : PTX_NONE;
+}
+
+int ptx_module_paths(const struct ptx_module *module, const char *kernel, const struct paths_watch *watch,
+                     struct kernel_paths *ret_paths)
+{
+	const struct ptxa_program *read = &module->read;
+	struct ptxa_program program;
+	struct kernel_paths paths = {.slot_count = 0};
+	uint32_t entry;
+	int error;
+
+	if (read->bytes > PTX_TEXT_MAX) {
+		*ret_paths = (struct kernel_paths){.reason = PATHS_LIMIT};
+		return 0;
+	}
+	entry = entry_named(read, kernel);
+	if (entry == PTX_NONE)
+		return -ENOENT;
+	error = copy_program(read, &program);
+	if (error)
+		return error;
+	program.entry = entry;
+	program.watch = watch;
+	error = analyse(&program, module->good, &paths);
+	paths.reason = program.reason;
+	paths.reason_offset = program.reason_line;
+	free_program(&program);
+	if (error) {
+		kernel_paths_free(&paths);
+		return error;
+	}
+	if (module->has_lines)
+		paths_add_text_lines(read->text, read->bytes, &paths);
+	*ret_paths = paths;
+	return 0;
+}
+
 int paths_of_ptx(const char *text, size_t bytes, const char *kernel, struct kernel_paths *ret_paths)
 {
 	return paths_watch_ptx(text, bytes, kernel, NULL, ret_paths);
@@ -125,27 +221,12 @@ int paths_of_ptx(const char *text, size_t bytes, const char *kernel, struct kern
 int paths_watch_ptx(const char *text, size_t bytes, const char *kernel, const struct paths_watch *watch,
                     struct kernel_paths *ret_paths)
 {
-	struct ptxa_program program = {.text = text, .bytes = bytes, .watch = watch};
-	struct kernel_paths paths = {.slot_count = 0};
-	struct ptxa_slice name = {kernel, (uint32_t)strnlen(kernel, UINT32_MAX)};
-	int error;
+	struct ptx_module *module;
+	int error = ptx_module_open(text, bytes, &module);
 
-	if (bytes > PTX_TEXT_MAX) {
-		*ret_paths = (struct kernel_paths){.reason = PATHS_LIMIT};
-		return 0;
-	}
-	program.names = ptxa_names_create();
-	error = ptxa_sets_start(&program.sets);
-	if (!error)
-		error = program.names ? analyse(&program, name, &paths) : -ENOMEM;
-	paths.reason = program.reason;
-	paths.reason_offset = program.reason_line;
-	free_program(&program);
-	if (error) {
-		kernel_paths_free(&paths);
+	if (error)
 		return error;
-	}
-	paths_add_text_lines(text, bytes, &paths);
-	*ret_paths = paths;
-	return 0;
+	error = ptx_module_paths(module, kernel, watch, ret_paths);
+	ptx_module_close(module);
+	return error;
 }
