@@ -91,8 +91,8 @@ static bool negates(const struct sass_insn *insn)
 
 static bool mix_compares(const struct sass_insn *insn)
 {
-	return insn->base == 0x012 || insn->base == 0x092 || insn->base == 0x017 || insn->base == 0x046 ||
-	       insn->base == 0x048 || insn->base == 0x085;
+	return insn->base == 0x00f || insn->base == 0x012 || insn->base == 0x092 || insn->base == 0x017 ||
+	       insn->base == 0x046 || insn->base == 0x048 || insn->base == 0x085;
 }
 
 static void arithmetic(struct taint_effect *effect, const struct program *program, const struct sass_insn *insn)
