@@ -1,6 +1,8 @@
 /*
- * The project's mutexes and the one order in which they may be taken. A thread takes locks by rising rank only, so
- * no two threads can wait for each other. Debug builds (NDEBUG not set) check that and abort on a wrong order.
+ * Mutexes with a rank, and the one order in which they may be taken. A thread takes locks by rising rank only, so no
+ * two threads can wait for each other. Debug builds (NDEBUG not set) check that and abort on a wrong order.
+ *
+ * A mutex under which no other one is taken needs no rank and may be a plain pthread_mutex_t that says so.
  */
 #ifndef CUCONST_REGISTRY_LOCK_H
 #define CUCONST_REGISTRY_LOCK_H
@@ -9,14 +11,11 @@
 
 /* Lowest first. A lock may be taken while locks of lower rank are held, never of the same or of a higher one. */
 enum lock_rank {
-	LOCK_DOORS,
-	LOCK_EFFECTS,
-	LOCK_KERNELS,
-	LOCK_TWINS,
-	LOCK_SERVE,
-	LOCK_VERDICT,
-	LOCK_REGISTRY,
-	LOCK_REPORT,
+	LOCK_TWINS,    /* twins/space.c: reserved ranges and their mappings */
+	LOCK_SERVE,    /* twins/serve_blocks.c: served memory */
+	LOCK_REGISTRY, /* registry.c: writers */
+	LOCK_REPORT,   /* report/report.c: opening the outputs */
+	LOCK_OUTPUT,   /* report/output.c, report/fold.c: the log's file; the table of sites */
 };
 
 struct lock {

@@ -39,7 +39,7 @@ static size_t chunk_bytes(unsigned chunk)
 }
 
 /* NULL when there is no such slot, or not yet. */
-static struct slot *slot_at(struct ranges *table, uint32_t index)
+static __attribute__((hot)) struct slot *slot_at(struct ranges *table, uint32_t index)
 {
 	uint64_t before;
 	unsigned chunk;
@@ -193,7 +193,7 @@ int ranges_lookup(struct ranges *table, registry_handle handle, struct range **r
 	return 0;
 }
 
-struct range *ranges_take(struct ranges *table, registry_handle handle)
+__attribute__((hot)) struct range *ranges_take(struct ranges *table, registry_handle handle)
 {
 	struct slot *slot = slot_at(table, handle_slot(handle));
 	uint32_t references;
@@ -234,7 +234,7 @@ static void slot_return(struct slot *slot)
 	                                                memory_order_relaxed));
 }
 
-void range_put(struct range *range)
+__attribute__((hot)) void range_put(struct range *range)
 {
 	struct slot *slot;
 

@@ -22,7 +22,7 @@
 
 struct ranges;
 
-/* Two cache lines; what taking a reference touches lies in the first. */
+/* Two cache lines; what taking a reference and looking at the attachment touch lies in the first. */
 struct slot {
 	_Atomic uint32_t references; /* 0: nobody may touch `range`; the registry itself counts as one */
 	uint32_t next;               /* free slots are chained by index */

@@ -44,6 +44,7 @@ int registry_create(const struct registry_hooks *hooks, struct registry **ret_re
 	atomic_init(&reg->live, 0);
 	atomic_init(&reg->low, UINT64_MAX);
 	atomic_init(&reg->high, 0);
+	atomic_init(&reg->generation, 0);
 	reg->tree = all;
 	tree_init(&all->tree);
 	ranges_init(&all->ranges, hooks);
@@ -75,6 +76,9 @@ static void head_update(struct registry *reg, uint64_t live)
 	atomic_store_explicit(&reg->low, low, memory_order_relaxed);
 	atomic_store_explicit(&reg->high, high, memory_order_relaxed);
 	atomic_store_explicit(&reg->live, live, memory_order_relaxed);
+	/* Last, and before the tree may be read again: who sees the new number sees the new tree. */
+	atomic_store_explicit(&reg->generation, atomic_load_explicit(&reg->generation, memory_order_relaxed) + 1,
+	                      memory_order_release);
 }
 
 int registry_insert(struct registry *reg, const struct registry_spec *spec, registry_handle *ret_handle,
@@ -139,7 +143,7 @@ int registry_remove(struct registry *reg, registry_handle handle, struct range *
 	return 0;
 }
 
-struct range *registry_find(struct registry *reg, registry_handle handle)
+__attribute__((hot)) struct range *registry_find(struct registry *reg, registry_handle handle)
 {
 	struct range *range = ranges_take(&reg->tree->ranges, handle);
 

@@ -4,7 +4,7 @@
  * Addresses are device addresses (uint64_t). A range is half-open, [start, end), and one byte is the granularity.
  * Ranges may nest, overlap and repeat. libc only: no CUDA header, no environment, no dlopen.
  *
- * Reading takes no lock: registry_empty(), registry_in_bounds() and registry_find() never wait; registry_hits(),
+ * Reading takes no lock as a rule: registry_empty(), registry_in_bounds() and registry_find() never wait; registry_hits(),
  * registry_overlaps(), registry_stab() and registry_nearest() try again when a writer ran at the same instant, and
  * only after many disturbed attempts in a row queue up behind the writers (README.md says how, and how memory is
  * reclaimed). Writing (registry_insert(), registry_remove()) takes the registry's own mutex, for about a
@@ -42,15 +42,15 @@ struct range {
 	uint64_t start, end; /* half-open, device addresses, end > start */
 	registry_handle handle;
 	uint32_t flags;            /* the caller's; the registry does not look */
+	_Atomic bool ending;       /* the caller's: its memory is being taken away */
+	_Atomic bool removed;      /* set by registry_remove(): a check in flight may still hold a reference */
+	void *attachment;          /* the caller's, e.g. the range's baseline; see registry_hooks.release */
 	const char *label;         /* never NULL; owned by the range */
 	const char *owner;         /* glob of the owner library's name, or NULL: nobody is exempt */
 	struct registry_site site; /* strings owned by the range */
-	void *attachment;          /* the caller's, e.g. the range's baseline; see registry_hooks.release */
 	_Atomic uint64_t checks;   /* launches and calls that were judged against this range */
 	_Atomic uint64_t violations;
 	_Atomic uint64_t mark; /* the caller's: when it last looked at the bytes; 0 at first */
-	_Atomic bool ending;   /* the caller's: its memory is being taken away */
-	_Atomic bool removed;  /* set by registry_remove(): a check in flight may still hold a reference */
 };
 
 /* What registry_insert() copies. */
@@ -63,11 +63,12 @@ struct registry_spec {
 	void *attachment; /* ownership passes to the registry on success only */
 };
 
-/* Open to inlining only: use the functions. `live`, `low` and `high` are what the launch path loads. */
+/* Open to inlining only: use the functions. All but `tree` is what the launch path loads. */
 struct registry {
 	_Atomic uint64_t live; /* number of ranges */
 	_Atomic uint64_t low;  /* no range starts below (UINT64_MAX when empty) */
 	_Atomic uint64_t high; /* no range ends above (0 when empty) */
+	_Atomic uint64_t generation;
 	struct registry_tree *tree;
 };
 
@@ -93,13 +94,22 @@ int registry_insert(struct registry *reg, const struct registry_spec *spec, regi
  */
 int registry_remove(struct registry *reg, registry_handle handle, struct range **ret_range);
 
-/* The range of a live handle as a reference, or NULL (unknown or removed). Lock-free. */
+/* The range of a live handle as a reference, or NULL (unknown or removed): range_put(). Lock-free. */
 struct range *registry_find(struct registry *reg, registry_handle handle);
 
 /* One relaxed load: true when nothing at all is protected. */
 static inline bool registry_empty(const struct registry *reg)
 {
 	return atomic_load_explicit(&reg->live, memory_order_relaxed) == 0;
+}
+
+/*
+ * Changes with each insertion and removal, and never comes again. What was asked after it was read, with the same answer of this function afterwards, holds
+ * as long as it answers the same.
+ */
+static inline uint64_t registry_generation(const struct registry *reg)
+{
+	return atomic_load_explicit(&reg->generation, memory_order_acquire);
 }
 
 /* Two relaxed loads: false means that no protected range overlaps [start, end); true means "ask the tree". */
@@ -109,12 +119,12 @@ static inline bool registry_in_bounds(const struct registry *reg, uint64_t start
 	       end > atomic_load_explicit(&reg->low, memory_order_relaxed);
 }
 
-/* Does any range overlap [start, end)? Lock-free, no reference taken. An empty query overlaps nothing. */
+/* Does any range overlap [start, end)? Takes no reference. An empty query overlaps nothing. */
 bool registry_hits(struct registry *reg, uint64_t start, uint64_t end);
 
 /*
  * Ranges that overlap [start, end), by ascending start, then handle. Writes up to `max` references to `out` and returns
- * how many there are in all (more than `max`: ask again with more room). References: range_put(). Lock-free.
+ * how many there are in all (more than `max`: ask again with more room). References: range_put().
  */
 size_t registry_overlaps(struct registry *reg, uint64_t start, uint64_t end, struct range **out, size_t max);
 
@@ -125,7 +135,7 @@ size_t registry_stab(struct registry *reg, uint64_t address, struct range **out,
  * The range nearest to an address: one that holds it (distance 0), else the one with the fewest bytes between. Of
  * equals the one that comes first by start, then handle, is meant. NULL when empty. *ret_distance (may be NULL) is
  * the distance in bytes to the range's nearest byte, so it is 0 only if the range holds the address, and 1 just
- * past its end. A reference: range_put(). Lock-free.
+ * past its end. A reference: range_put().
  */
 struct range *registry_nearest(struct registry *reg, uint64_t address, uint64_t *ret_distance);
 

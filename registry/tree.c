@@ -253,14 +253,14 @@ static struct entry node_summary(struct node *node)
  */
 static void node_refresh(struct node *node, unsigned at)
 {
-	struct entry old = node_get(node, at);
-	assert(old.child && "an inner node's entries have children");
-	struct entry new = node_summary(old.child);
+	struct entry before = node_get(node, at);
+	assert(before.child && "an inner node's entries have children");
+	struct entry after = node_summary(before.child);
 
-	if (old.start == new.start && old.end == new.end &&old.handle == new.handle)
+	if (before.start == after.start && before.end == after.end && before.handle == after.handle)
 		return;
-	node_set(node, at, &new);
-	if (old.end != new.end)
+	node_set(node, at, &after);
+	if (before.end != after.end)
 		node_resize(node, node->count, at);
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Documents agree with the code: relative links lead somewhere, scripts that are named exist, and README.md's tables hold
-each option of `help=1` and each function of the C API, with no name too many.
+"""Documents agree with the code: relative links lead somewhere, scripts that are named exist, README.md's tables hold each
+option of `help=1` and each function of the C API, with no name too many, and shim/report/LOG.md each
+word that a record is made of. The version is one and the same everywhere.
 
 The options' names come from options_help() itself, through a program compiled here.
 """
@@ -14,7 +15,9 @@ import tempfile
 import checks
 
 DEMO = pathlib.Path("scripts/demo_program.py")
+HEADER = pathlib.Path("shim/cuconst.h")
 OPTIONS_SOURCE = pathlib.Path("shim/verdict/options.c")
+JSON_SOURCE, LOG = pathlib.Path("shim/report/json.c"), pathlib.Path("shim/report/LOG.md")
 MAIN = '#include <stdio.h>\n#include "shim/verdict/options.h"\nint main(void) { return fputs(options_help(), stdout) < 0; }\n'
 LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
 SCRIPT = re.compile(r"(?<![\w/.])(?:\./)?(scripts/[\w.-]+\w)")
@@ -52,6 +55,19 @@ def first_column(table):
     return names
 
 
+def version_problems(readme):
+    """One version everywhere: the build's, the header's, the module's, the README's."""
+    number = int(re.search(r"#define CUCONST_VERSION (\d+)", checks.text(HEADER)).group(1))
+    right = f"{number // 10000}.{number // 100 % 100}.{number % 100}"
+    places = {"meson.build": r"version: '([^']*)'", "tools/python/cuconst/__init__.py": r'__version__ = "([^"]*)"'}
+    for path, pattern in places.items():
+        found = re.search(pattern, checks.text(pathlib.Path(path)))
+        if not found or found.group(1) != right:
+            yield f"{path}: its version is not {right}, which {HEADER} has"
+    if right not in section(readme, "Status"):
+        yield f"README.md: its status is not that of {right}, which {HEADER} has"
+
+
 def sample_problems(readme):
     """The record that README.md shows names the lines of the demo's program that it is about."""
     lines = checks.text(DEMO).split("\n")
@@ -59,6 +75,15 @@ def sample_problems(readme):
     shown = [int(number) for number in re.findall(re.escape(str(DEMO)) + r":(\d+)", readme)]
     if shown != real:
         yield f"README.md: shows lines {shown} of {DEMO}, where bug 1 and protect() are on {real}"
+
+
+def field_problems():
+    """Every word that json.c writes by itself, field or value, stands in LOG.md."""
+    words = set(re.findall(r'"([a-z]\w+)"', checks.text(JSON_SOURCE))) - {"true", "false"}
+    named = set(re.findall(r"`(\w+)`", checks.text(LOG)))
+    yield from (f"{LOG}: {word}, which {JSON_SOURCE} writes, is not documented" for word in sorted(words - named))
+    if not words:
+        yield f"{JSON_SOURCE}: no fields found"
 
 
 def help_text():
@@ -91,6 +116,8 @@ def main():
         problems += link_problems(path)
     readme = checks.text(pathlib.Path("README.md"))
     problems += sample_problems(readme)
+    problems += version_problems(readme)
+    problems += field_problems()
 
     if (checks.ROOT / OPTIONS_SOURCE).is_file():
         said = help_text()
@@ -103,12 +130,12 @@ def main():
         else:
             problems.append(f"{OPTIONS_SOURCE}: the options could not be read")
 
-    header = checks.text(pathlib.Path("shim/cuconst.h"))
-    functions = set(re.findall(r"^(?:cuconst_result |int |void \*|const char \*)(cuconst_\w+)\(", header, re.M))
+    header = checks.text(HEADER)
+    functions = set(re.findall(r"^(?:cuconst_result |int |uint64_t |void \*|const char \*)(cuconst_\w+)\(", header, re.M))
     differ("function", {name for name in first_column(section(readme, "C")) if name.startswith("cuconst_")}, functions,
            problems)
     if not functions:
-        problems.append("shim/cuconst.h: no functions found")
+        problems.append(f"{HEADER}: no functions found")
     return checks.report(problems, f"{len(documents)} documents")
 
 

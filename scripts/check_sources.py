@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Rules for every file: below 600 lines, no hidden characters, one kind of indentation. Every folder has a README.md; one that
-is deeper than shim/doors may be named in its parent's instead.
+"""Rules for every file: below 600 lines, no hidden characters, one kind of indentation. Every folder is named in
+the README.md above it, and has one of its own unless it is deeper than shim/doors. Of what is no test, every file of code is
+named in its folder's documents.
 """
+import fnmatch
 import re
 import sys
 import unicodedata
@@ -15,6 +17,7 @@ LONGEST = 599
 LONG_BY_NATURE = {"LICENSE"}
 TABS = {".c", ".h", ".S"}
 SPACES = {".py", ".md", ".build", ".yaml", ".toml"}
+DOCUMENTED = {"registry", "shim", "tools", "scripts"}
 GENERATED_FOLDERS = {"data", "corpus", "golden"}
 
 
@@ -47,15 +50,29 @@ def line_problems(path, lines):
 
 def readme_problems(folders):
     for folder in sorted(folders):
-        hidden_folder = any(part.startswith(".") for part in folder.parts)
-        if hidden_folder or GENERATED_FOLDERS & set(folder.parts) or (checks.ROOT / folder / "README.md").is_file():
+        if any(part.startswith(".") for part in folder.parts) or GENERATED_FOLDERS & set(folder.parts):
             continue
-        if len(folder.parts) <= 2:
+        own = (checks.ROOT / folder / "README.md").is_file()
+        if len(folder.parts) <= 2 and not own:
             yield f"{folder}: no README.md"
+        if len(folder.parts) >= 2:
+            above = next(parent for parent in folder.parents if (checks.ROOT / parent / "README.md").is_file())
+            if f"{folder.name}/" not in checks.text(above / "README.md"):
+                yield f"{folder}: {above}/README.md does not name {folder.name}/"
+
+
+def unnamed_problems(paths):
+    """A newcomer finds each file by its folder's README.md, or a document that lies beside it. `serve*.[ch]` names many."""
+    said = {}
+    for path in paths:
+        if path.suffix == ".md":
+            said.setdefault(path.parent, set()).update(re.findall(r"[\w-]*\w[\w*-]*", checks.text(path)))
+    for path in paths:
+        if path.parts[0] not in DOCUMENTED or path.suffix in (".h", ".md", ".build") or path.stem.startswith((".", "__")):
             continue
-        above = next(parent for parent in folder.parents if (checks.ROOT / parent / "README.md").is_file())
-        if f"{folder.name}/" not in checks.text(above / "README.md"):
-            yield f"{folder}: no README.md, and {above}/README.md does not name {folder.name}/"
+        folder = next(parent for parent in path.parents if parent in said)
+        if not any(fnmatch.fnmatchcase(path.stem, word) for word in said[folder]):
+            yield f"{path}: {folder}/README.md does not say what it is for"
 
 
 def main():
@@ -74,6 +91,7 @@ def main():
             problems.append(f"{path}: {len(lines)} lines; split it by subject below {LONGEST + 1}")
     folders = {parent for path in paths for parent in path.parents}
     problems += readme_problems(folders)
+    problems += unnamed_problems(paths)
     if not paths:
         problems.append("no files found to check")
     return checks.report(problems, f"{len(paths)} files, {len(folders)} folders")

@@ -18,6 +18,9 @@ import gen_names
 HOOKED = ("guard", "track", "count", "serve")
 COUNTED = ("guard", "count")
 VERDICTS = HOOKED + ("door", "pass")
+# Rules of tracked and counted rows that have nothing to do while this holds; without one a tracked call is always followed.
+IDLE = {"attribute": "hook_write_idle", "attributes": "hook_write_idle", "free": "hook_write_idle",
+        "unjudged_launch": "hook_idle", "sync": "hook_unused", "sync_stream": "hook_unused", "sync_context": "hook_unused"}
 EFFECTS = {"W", "H", "L", "X", "G", "C", "U", "M", "I", "T", "Q", "O", "R", "N", "A+", "A-", "A~"}
 
 
@@ -42,6 +45,11 @@ class Row:
     @property
     def arguments(self):
         return [re.search(r"(\w+)(\[\])?$", p).group(1) for p in self.params]
+
+    @property
+    def blocks(self):
+        """A copy or set in no stream of the caller's: most have ended when they return."""
+        return self.effect in ("W", "H") and re.match(r"cuMem(cpy|set)", self.symbol) is not None and "Async" not in self.symbol
 
     @property
     def stream(self):
@@ -90,11 +98,23 @@ def header(rows, calls, _):
     return out
 
 
-def served_plainly(row):
-    """The body of a hook that only lets serving answer: nothing is tracked or judged."""
-    arguments = ", ".join(row.arguments)
-    return ["\tif (hook_bypassed())", f"\t\treturn drv.{row.symbol}({arguments});", "\thook_thread.depth++;",
-            f"\tCUresult result = serve_{row.symbol}({arguments});", "\thook_thread.depth--;", "\treturn result;", "}", ""]
+def served_plainly(row, opened):
+    """A hook that only lets serving answer: nothing is tracked or judged."""
+    name, arguments, params = row.symbol, ", ".join(row.arguments), ", ".join(row.params) or "void"
+    # What only asks is answered by serving once it has served; other calls make it begin.
+    idle = "hook_serve_idle" if row.effect == "R" else "hook_bypassed"
+    return [f"static __attribute__((noinline)) CUresult served_{name}({params})", "{", *opened,
+            f"\tif ({idle}())", f"\t\treturn drv.{name}({arguments});", "\thook_thread.depth++;",
+            f"\tCUresult result = serve_{name}({arguments});", "\thook_thread.depth--;", "\treturn result;", "}", "",
+            f"HOOK_EXPORT CUresult {name}({params})", "{", f"\tif (HOOK_LIKELY(drv.{name} && {idle}()))",
+            f"\t\treturn drv.{name}({arguments});", f"\treturn served_{name}({arguments});", "}", ""]
+
+
+def idle_test(row, rule):
+    """What holds when a call with a rule can go to the driver at once."""
+    if row.verdict == "guard":
+        return "hook_write_idle" if row.effect == "W" else "hook_idle"
+    return IDLE.get(rule, "hook_bypassed")
 
 
 def hooks(rows, calls, _):
@@ -105,17 +125,17 @@ def hooks(rows, calls, _):
             continue
         name, arguments = row.symbol, ", ".join(row.arguments)
         counter = "COUNT_LAUNCH" if row.effect == "L" else "COUNT_GRAPH_LAUNCH" if row.effect == "X" else "COUNT_CALL"
-        bypass = ("hook_write_idle" if row.effect == "W" else "hook_idle") if row.verdict == "guard" else "hook_bypassed"
         real = "serve_" if row.verdict == "serve" else "drv."
         table.append(f'\t[ENTRY_{name}] = {{"{name}", (void *){name}, (void **)&drv.{name}, '
-                     f"{str(row.effect == 'L').lower()}}},")
+                     f"{str(row.effect == 'L').lower()}, {str(row.blocks).lower()}}},")
         opened = [f"\tif (HOOK_UNLIKELY(!drv.{name}) && !hook_open((void **)&drv.{name}))", "\t\treturn CUDA_ERROR_NOT_FOUND;"]
         if not row.rule:
-            out += [f"HOOK_EXPORT CUresult {name}({', '.join(row.params) or 'void'})", "{", *opened, *served_plainly(row)]
+            out += served_plainly(row, opened)
             continue
         rule = re.fullmatch(r"(\w+)\((.*)\)", row.rule)
         if not rule:
             sys.exit(f"{name}: rule {row.rule!r} is not name(arguments)")
+        bypass = idle_test(row, rule.group(1))
         rule_arguments = ", ".join(filter(None, ["&call", rule.group(2)]))
         judged = ["\tstruct call call;",
                   f"\tcall_begin(&call, ENTRY_{name}, hook_stream({row.stream}, {str(row.per_thread).lower()}), caller);",
@@ -125,7 +145,8 @@ def hooks(rows, calls, _):
                   f"\t\tresult = {real}{name}({arguments});",
                   "\treturn judge_after(&call, result);", "}", ""]
         count = [f"\thook_count({counter});"] if row.verdict in COUNTED and not row.effect.startswith("G") else []
-        out += [f"static __attribute__((noinline)) CUresult judged_{name}({', '.join([*row.params, 'void *caller'])})", "{",
+        hot = "HOOK_HOT " if row.effect == "L" else ""
+        out += [f"static {hot}__attribute__((noinline)) CUresult judged_{name}({', '.join([*row.params, 'void *caller'])})", "{",
                 *opened, *count, f"\tif ({bypass}())", f"\t\treturn drv.{name}({arguments});", *judged]
         pass_on = f"hook_passes({counter}, {bypass}())" if count else f"{bypass}()"
         out += [f"HOOK_EXPORT CUresult {name}({', '.join(row.params) or 'void'})", "{",

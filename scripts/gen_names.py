@@ -59,16 +59,24 @@ def hooks(names):
     out += [f'\t[NAME_{n.symbol}] = {{"{n.symbol}", NAMES_{n.library.upper()}, (void *){n.symbol}}},' for n in names]
     out += ["};", ""]
     for n in names:
-        if n.kind == "thin":
-            out += [f"HOOK_EXPORT {n.prototype}", "{",
-                    "\tstruct name_scope scope;",
-                    f"\t__typeof__({n.symbol}) *real = name_enter(&scope, NAME_{n.symbol}, "
-                    "__builtin_return_address(0));",
-                    "\tif (HOOK_UNLIKELY(!real))",
-                    f"\t\treturn NAMES_MISSING_{n.library.upper()};",
-                    f"\tint result = real({', '.join(n.arguments)});",
-                    "\tname_leave(&scope);",
-                    "\treturn result;", "}", ""]
+        if n.kind != "thin":
+            continue
+        hot = "HOOK_HOT " if "Launch" in n.symbol else ""
+        arguments = ", ".join(n.arguments)
+        entered = f"static {hot}__attribute__((noinline)) int entered_{n.symbol}({', '.join([*n.params, 'void *caller'])})"
+        out += [entered, "{",
+                "\tstruct name_scope scope;",
+                f"\t__typeof__({n.symbol}) *real = name_enter(&scope, NAME_{n.symbol}, caller);",
+                "\tif (HOOK_UNLIKELY(!real))",
+                f"\t\treturn NAMES_MISSING_{n.library.upper()};",
+                f"\tint result = real({arguments});",
+                "\tname_leave(&scope);",
+                "\treturn result;", "}", "",
+                f"HOOK_EXPORT {n.prototype}", "{",
+                f"\t__typeof__({n.symbol}) *real = name_idle(NAME_{n.symbol}, __builtin_return_address(0));",
+                "\tif (HOOK_LIKELY(real))",
+                f"\t\treturn real({arguments});",
+                f"\treturn entered_{n.symbol}({', '.join([*n.arguments, '__builtin_return_address(0)'])});", "}", ""]
     return out
 
 

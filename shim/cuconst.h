@@ -6,7 +6,8 @@
  * CUCONST_ERROR_NOT_ACTIVE and does nothing. C and C++.
  *
  * Addresses are device addresses. Ranges are half-open byte ranges, [ptr, ptr + bytes). One byte is the granularity. All functions are
- * thread-safe, may be called with or without a CUDA context current unless said otherwise, and never throw.
+ * thread-safe, may be called with or without a CUDA context current unless said otherwise, and never throw. None may be called from a
+ * signal handler. Outputs (`ret_...`) are untouched unless a call answers CUCONST_OK.
  */
 #ifndef CUCONST_H
 #define CUCONST_H
@@ -31,11 +32,11 @@ typedef enum cuconst_result {
 	CUCONST_ERROR_NOT_DEVICE = 3,    /* the address is not device-accessible memory of a live allocation */
 	CUCONST_ERROR_OUT_OF_RANGE = 4,  /* the range goes beyond the end of its allocation */
 	CUCONST_ERROR_STALE_HANDLE = 5,  /* unprotected before, or ended because its memory was freed */
-	CUCONST_ERROR_BAD_HANDLE = 6,    /* never a handle */
+	CUCONST_ERROR_BAD_HANDLE = 6,    /* no handle that was ever given in this process */
 	CUCONST_ERROR_OUT_OF_MEMORY = 7, /* host or device memory for the bookkeeping or the baseline */
 	CUCONST_ERROR_CUDA = 8, /* the driver refused what a baseline or check needs: cuconst_last_cuda_error() */
 	CUCONST_ERROR_CHANGED = 9, /* cuconst_check, cuconst_unprotect: bytes differ from the baseline; a record was written */
-	CUCONST_ERROR_BUSY = 10, /* a check was asked for while a stream capture is running; nothing was done */
+	CUCONST_ERROR_BUSY = 10, /* cuconst_check: a stream capture is running; nothing was done */
 	/* cuconst_view() only: why there can be no read-only view. cuconst_result_text() says what can be done. */
 	CUCONST_ERROR_TWINS_OFF = 11,      /* by the option twins=off, or the driver has no virtual memory management */
 	CUCONST_ERROR_PLAIN_MEMORY = 12,   /* memory of cuMemAlloc, and the option is not twins=all */
@@ -45,14 +46,18 @@ typedef enum cuconst_result {
 	CUCONST_ERROR_NO_ROOM = 16         /* no address space, or no memory for page tables, for the second mapping */
 } cuconst_result;
 
-/* Flags of cuconst_protect(). */
-#define CUCONST_NO_BASELINE 1u /* judge calls only, a launch by its kernel's code: take no digest, compare no bytes */
-#define CUCONST_STREAM                                                                                                 \
-	2u /* `stream` is given: the bytes are produced by its pending work (else the context is synchronised) */
-#define CUCONST_VERIFY_ONLY                                                                                            \
-	4u /* never refuse a kernel for this range, compare bytes instead: its address is rightly the base of stores beyond it (paged caches) */
+/*
+ * Flags of cuconst_protect().
+ *
+ * NO_BASELINE  judge calls, and launches by their kernel's code, only: take no digest, compare no bytes
+ * STREAM       `stream` is given, and its pending work produces the bytes; without it the context is synchronised
+ * VERIFY_ONLY  refuse no kernel for this range, compare bytes instead: its address is rightly the base of stores beyond it (paged caches)
+ */
+#define CUCONST_NO_BASELINE 1u
+#define CUCONST_STREAM 2u
+#define CUCONST_VERIFY_ONLY 4u
 
-/* Optional facts about a protection. Set `size` to sizeof(struct cuconst_protect_info); zero the rest. Strings are copied. */
+/* Optional facts about a protection. Set `size` to sizeof(struct cuconst_protect_info); zero the rest. Strings are UTF-8, and copied. */
 struct cuconst_protect_info {
 	size_t size;
 	const char *label; /* shown in records; NULL: none */
@@ -63,6 +68,7 @@ struct cuconst_protect_info {
 	void *stream; /* CUstream, with CUCONST_STREAM */
 };
 
+/* One protected range, as cuconst_query() tells it. */
 struct cuconst_range_info {
 	uint64_t ptr, bytes;
 	cuconst_handle handle;
@@ -71,6 +77,7 @@ struct cuconst_range_info {
 	char label[256];     /* cut at 255 bytes */
 };
 
+/* Counters of this process since it began, or since the fork that made it. All but `ranges` and `bytes` only grow. */
 struct cuconst_stats {
 	size_t size;       /* in: sizeof(struct cuconst_stats); members beyond it are not written */
 	uint64_t ranges;   /* protected now */
@@ -97,26 +104,37 @@ struct cuconst_stats {
 
 /*
  * Makes [ptr, ptr + bytes) read-only for everyone but its owner. Takes the baseline: waits for the context's pending work unless a stream is given.
- * *ret_handle is untouched on failure. `info` may be NULL. Needs the range's context to be current, or its primary context to exist.
+ * `label` and `info` may be NULL. Needs the range's context to be current, or its primary context to exist. Ranges may overlap and repeat: each call
+ * is a protection of its own, and ends by its own handle, which the caller has to keep.
+ * Answers INVALID_VALUE, NOT_ACTIVE, NOT_DEVICE, OUT_OF_RANGE, OUT_OF_MEMORY or CUDA when nothing was protected.
  */
 cuconst_result cuconst_protect(uint64_t ptr, size_t bytes, const char *label, unsigned flags,
                                const struct cuconst_protect_info *info, cuconst_handle *ret_handle);
 
 /*
- * Ends one protection after a last check (unless CUCONST_NO_BASELINE). Ends it also when it returns CUCONST_ERROR_CHANGED.
- * CUCONST_ERROR_STALE_HANDLE: was ended before. Any thread may lift it: the handle is the right to do so.
+ * Ends one protection after a last check, for which it waits (none with CUCONST_NO_BASELINE, none while a stream capture is running: that is counted as
+ * "ended unverified"). Answers CHANGED when the check found a change, CUDA when it could not be made: the protection has ended then, too. STALE_HANDLE: was
+ * ended before. BAD_HANDLE, NOT_ACTIVE: nothing was done. Any thread may lift it: the handle is the right to do so.
  */
 cuconst_result cuconst_unprotect(cuconst_handle handle);
 
-/* As cuconst_unprotect(), without the check and without any CUDA call: for finalizers. Counted as "ended unverified". */
+/* As cuconst_unprotect(), without the check, without waiting and without any CUDA call: for finalizers. Counted as "ended unverified". */
 cuconst_result cuconst_release(cuconst_handle handle);
 
-/* Waits for pending work, compares one range (or all: handle 0) with its baseline. CUCONST_OK: unchanged. */
+/*
+ * Waits for pending work, compares one range (or all: handle 0) with its baseline. CUCONST_OK: unchanged, or without a baseline. CHANGED: a record was written, and
+ * what is there now is the new baseline. BUSY while a stream capture is running, CUDA when the comparison failed; OUT_OF_MEMORY, STALE_HANDLE, BAD_HANDLE,
+ * NOT_ACTIVE: nothing was compared.
+ */
 cuconst_result cuconst_check(cuconst_handle handle);
 
-/* The protected ranges that overlap [ptr, ptr + bytes): writes up to `max`, returns how many there are in *ret_count. */
+/*
+ * The protected ranges that overlap [ptr, ptr + bytes), by ascending address: writes up to `max` to `out` (NULL when `max` is 0), and how many there are in
+ * all to *ret_count. Makes no CUDA call. Answers INVALID_VALUE, NOT_ACTIVE or OUT_OF_MEMORY on failure.
+ */
 cuconst_result cuconst_query(uint64_t ptr, size_t bytes, struct cuconst_range_info *out, size_t max, size_t *ret_count);
 
+/* Fills what `size` has room for. INVALID_VALUE: NULL, or `size` is not set. Makes no CUDA call. */
 cuconst_result cuconst_stats(struct cuconst_stats *ret_stats);
 
 /*
@@ -127,11 +145,20 @@ cuconst_result cuconst_stats(struct cuconst_stats *ret_stats);
 cuconst_result cuconst_view(uint64_t ptr, size_t bytes, uint64_t *ret_view);
 
 /*
+ * For language bindings: what cuconst_view() answers, where that takes no work: it only looks up, asks no driver and waits for nobody, so an interpreter's
+ * lock may be held. 0: cuconst_view() makes the view, or says why there is none.
+ */
+uint64_t cuconst_view_known(uint64_t ptr, size_t bytes);
+
+/*
  * For language bindings: `managed` is a DLManagedTensorVersioned of DLPack 1.x, or a DLManagedTensor if not `versioned`, that the caller owns. Returns
  * another one, of the version that is wanted, with its data at `address` and, where there are flags, read-only. Its deleter needs no interpreter, and deletes
  * `managed`, too. NULL: no memory, or no tensor; nothing has changed.
  */
 void *cuconst_dlpack_view(void *managed, int versioned, int as_versioned, uint64_t address);
+
+/* As cuconst_dlpack_view(), at the address that cuconst_view_known() has. NULL also: it has none, or the tensor is more than items of whole bytes without gaps. */
+void *cuconst_dlpack_view_known(void *managed, int versioned, int as_versioned);
 
 /* What a result means and what can be done about it, in English. Static text, never NULL. */
 const char *cuconst_result_text(cuconst_result result);
@@ -139,7 +166,7 @@ const char *cuconst_result_text(cuconst_result result);
 /* Version of the loaded library, as CUCONST_VERSION; 0 when it is not preloaded. */
 int cuconst_version(void);
 
-/* The CUresult behind this thread's last CUCONST_ERROR_CUDA or CUCONST_ERROR_NOT_DEVICE. */
+/* The CUresult behind this thread's last CUCONST_ERROR_CUDA, CUCONST_ERROR_NOT_DEVICE or CUCONST_ERROR_NO_ROOM. */
 int cuconst_last_cuda_error(void);
 
 #ifndef CUCONST_BUILDING
@@ -191,10 +218,20 @@ static inline cuconst_result cuconst_view_(uint64_t ptr, size_t bytes, uint64_t 
 	typedef cuconst_result (*fn)(uint64_t, size_t, uint64_t *);
 	CUCONST_CALL_(cuconst_view, fn, (ptr, bytes, ret_view), CUCONST_ERROR_NOT_ACTIVE);
 }
+static inline uint64_t cuconst_view_known_(uint64_t ptr, size_t bytes)
+{
+	typedef uint64_t (*fn)(uint64_t, size_t);
+	CUCONST_CALL_(cuconst_view_known, fn, (ptr, bytes), 0);
+}
 static inline void *cuconst_dlpack_view_(void *managed, int versioned, int as_versioned, uint64_t address)
 {
 	typedef void *(*fn)(void *, int, int, uint64_t);
 	CUCONST_CALL_(cuconst_dlpack_view, fn, (managed, versioned, as_versioned, address), NULL);
+}
+static inline void *cuconst_dlpack_view_known_(void *managed, int versioned, int as_versioned)
+{
+	typedef void *(*fn)(void *, int, int);
+	CUCONST_CALL_(cuconst_dlpack_view_known, fn, (managed, versioned, as_versioned), NULL);
 }
 static inline const char *cuconst_result_text_(cuconst_result result)
 {
@@ -220,8 +257,11 @@ static inline int cuconst_last_cuda_error_(void)
 #define cuconst_query(ptr, bytes, out, max, ret_count) cuconst_query_(ptr, bytes, out, max, ret_count)
 #define cuconst_stats(ret_stats) cuconst_stats_(ret_stats)
 #define cuconst_view(ptr, bytes, ret_view) cuconst_view_(ptr, bytes, ret_view)
+#define cuconst_view_known(ptr, bytes) cuconst_view_known_(ptr, bytes)
 #define cuconst_dlpack_view(managed, versioned, as_versioned, address)                                                 \
 	cuconst_dlpack_view_(managed, versioned, as_versioned, address)
+#define cuconst_dlpack_view_known(managed, versioned, as_versioned)                                                    \
+	cuconst_dlpack_view_known_(managed, versioned, as_versioned)
 #define cuconst_result_text(result) cuconst_result_text_(result)
 #define cuconst_version() cuconst_version_()
 #define cuconst_last_cuda_error() cuconst_last_cuda_error_()

@@ -23,6 +23,7 @@ struct entrypoint {
 	void *hook;       /* our function */
 	void **real;      /* where its pointer lives in `drv` */
 	bool launch;      /* launches a kernel */
+	bool blocks;      /* a copy or set that is not asynchronous, though it may return early */
 };
 
 extern struct driver drv;

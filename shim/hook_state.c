@@ -6,9 +6,10 @@
 #define SLOTS 1024 /* threads alive at once that count without sharing */
 
 __thread struct hook_thread hook_thread __attribute__((tls_model("initial-exec")));
-_Atomic bool hook_armed;
-_Atomic bool hook_served;
-_Atomic bool hook_disabled;
+_Atomic bool hook_armed HOOK_DATA;
+_Atomic bool hook_served HOOK_DATA;
+_Atomic bool hook_used HOOK_DATA;
+_Atomic bool hook_disabled HOOK_DATA;
 
 struct hook_counts hook_counts_shared __attribute__((aligned(64)));
 static struct {

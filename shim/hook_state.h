@@ -11,6 +11,12 @@
 
 #define HOOK_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define HOOK_LIKELY(x) __builtin_expect(!!(x), 1)
+/* What a launch near protected memory runs through lies together: between two launches a program fills the caches with its own code. */
+#define HOOK_HOT __attribute__((hot))
+/* Not inlined there: what few launches need. */
+#define HOOK_COLD __attribute__((noinline, cold))
+/* So do the variables that it looks at and that change rarely: a section of its own, or the linker would scatter them. */
+#define HOOK_DATA __attribute__((section("hook_data")))
 
 /* Nobody else's: reached without the global offset table, which would be one more cache line for each call of a program that has other use for its cache. */
 #pragma GCC visibility push(hidden)
@@ -68,6 +74,8 @@ static inline void hook_count(enum hook_counter counter)
 
 /* Something is protected and the shim is active in this process. */
 extern _Atomic bool hook_armed;
+/* Something is protected in this process, or was: results of checks may be on their way, and launches with twins in flight. */
+extern _Atomic bool hook_used;
 /* Nothing is tracked or judged: could not start, or a fork child of a process that used CUDA. */
 extern _Atomic bool hook_disabled;
 
@@ -86,6 +94,19 @@ static inline bool hook_write_idle(void)
 	return (!atomic_load_explicit(&hook_armed, memory_order_relaxed) &&
 	        !atomic_load_explicit(&hook_served, memory_order_relaxed)) ||
 	       hook_thread.depth;
+}
+
+/* For questions that only served memory answers in another way than the driver. */
+static inline bool hook_serve_idle(void)
+{
+	return !atomic_load_explicit(&hook_served, memory_order_relaxed) || hook_thread.depth;
+}
+
+/* For synchronisations, which collect what earlier checks found. */
+static inline bool hook_unused(void)
+{
+	return !atomic_load_explicit(&hook_used, memory_order_relaxed) ||
+	       atomic_load_explicit(&hook_disabled, memory_order_relaxed) || hook_thread.depth;
 }
 
 /* Nothing to track either. */

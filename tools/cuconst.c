@@ -3,11 +3,13 @@
 
 #include <string.h>
 
+#include "shim/cuconst.h"
+
 static const char help[] = "cuconst: `const` for CUDA memory, enforced at run time\n"
 			   "\n"
 			   "usage: cuconst run [options] -- PROGRAM [argument ...]\n"
 			   "       cuconst report [options] LOG ...\n"
-			   "       cuconst scan [options] FILE\n"
+			   "       cuconst scan [options] FILE ...\n"
 			   "       cuconst --help | --version\n"
 			   "\n"
 			   "  run       start a program, unchanged, with libcuconst.so preloaded\n"
@@ -34,7 +36,7 @@ int main(int argc, char **argv)
 		return TOOL_OK;
 	}
 	if (strcmp(argv[1], "--version") == 0) {
-		puts("cuconst " TOOL_VERSION);
+		printf("cuconst %d.%d.%d\n", CUCONST_VERSION / 10000, CUCONST_VERSION / 100 % 100, CUCONST_VERSION % 100);
 		return TOOL_OK;
 	}
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {

@@ -180,13 +180,15 @@ static void put_place(const struct place *place)
 
 static void put_head(const struct reading *reading, int logs)
 {
+	uint64_t violations = summary_total(reading->summary, SUMMARY_VIOLATION);
+	uint64_t frees = summary_total(reading->summary, SUMMARY_FREED);
 	size_t seen, ended;
 
 	summary_processes(reading->summary, &seen, &ended);
-	printf("%" PRIu64 " violations (%" PRIu64 " denied), %" PRIu64 " inconclusive, %" PRIu64 " frees, %" PRIu64
+	printf("%" PRIu64 " violation%s (%" PRIu64 " denied), %" PRIu64 " inconclusive, %" PRIu64 " free%s, %" PRIu64
 	       " ended unverified\n",
-	       summary_total(reading->summary, SUMMARY_VIOLATION), summary_denied(reading->summary),
-	       summary_total(reading->summary, SUMMARY_INCONCLUSIVE), summary_total(reading->summary, SUMMARY_FREED),
+	       violations, violations == 1 ? "" : "s", summary_denied(reading->summary),
+	       summary_total(reading->summary, SUMMARY_INCONCLUSIVE), frees, frees == 1 ? "" : "s",
 	       summary_total(reading->summary, SUMMARY_ENDED));
 	printf("%d log%s, %lu record%s, %zu process%s", logs, logs == 1 ? "" : "s", reading->records,
 	       reading->records == 1 ? "" : "s", seen, seen == 1 ? "" : "es");

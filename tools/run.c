@@ -100,34 +100,41 @@ static void watch(pid_t child, void *data)
 	run->cuda_seen = watch_maps_cuda(child);
 }
 
-static void tell(const struct run *run)
+/* What went wrong with guarding; nothing when all is well. */
+static void warn(const struct run *run)
 {
 	const struct status_page *page = run->page.shared;
-	const char *program = run->settings.program[0];
 
-	if (!page)
-		return;
 	if (page->disabled > 0)
 		tool_say("warning: the guard could not start in %" PRIu64
-		         " process%s, which ran unguarded (the reason was said there)",
+		         " process%s, which ran unguarded and said why on stderr",
 		         page->disabled, page->disabled == 1 ? "" : "es");
 	if (page->processes == 0 && page->disabled == 0 && run->cuda_seen)
 		tool_say("warning: no hook was reached, although %s loaded libcuda: nothing was guarded in this run",
-		         program);
+		         run->settings.program[0]);
 	if (run->settings.exports && page->processes > 0 && page_notes(&run->page, PAGE_NOTE_STARTED) == 0)
 		tool_say("warning: --protect=exports: no Python process loaded the start-up module (was it started with -I, -E or -S?)");
-	if (!run->settings.verbose)
-		return;
+}
+
+/* --verbose: what was seen. */
+static void tell(const struct run *run)
+{
+	const struct status_page *page = run->page.shared;
+
 	if (page->processes == 0 && !run->cuda_seen)
-		tool_say("%s did not use CUDA", program);
+		tool_say("%s did not use CUDA", run->settings.program[0]);
 	else
 		tool_say("%" PRIu32 " process%s used CUDA, %" PRIu64 " launches, %" PRIu64 " violations, %" PRIu64
 		         " denied, %" PRIu64 " inconclusive",
 		         page->processes, page->processes == 1 ? "" : "es", page->launches, page->violations,
 		         page->denied, page->inconclusive);
-	if (run->settings.exports)
-		tool_say("%" PRIu64 " exported objects were protected, in %" PRIu64 " Python processes",
-		         page_notes(&run->page, PAGE_NOTE_EXPORTED), page_notes(&run->page, PAGE_NOTE_STARTED));
+	if (run->settings.exports) {
+		uint64_t objects = page_notes(&run->page, PAGE_NOTE_EXPORTED);
+		uint64_t processes = page_notes(&run->page, PAGE_NOTE_STARTED);
+
+		tool_say("%" PRIu64 " exported object%s protected, in %" PRIu64 " Python process%s", objects,
+		         objects == 1 ? " was" : "s were", processes, processes == 1 ? "" : "es");
+	}
 }
 
 static int cannot_run(const char *program, int error)
@@ -151,8 +158,11 @@ static int run_program(struct run *run)
 		page_destroy(&run->page);
 		return TOOL_OS_ERROR;
 	}
-	if (end.started == 0)
-		tell(run);
+	if (end.started == 0 && run->page.shared) {
+		warn(run);
+		if (run->settings.verbose)
+			tell(run);
+	}
 	violations = run->page.shared ? run->page.shared->violations : 0;
 	page_destroy(&run->page);
 	if (end.started != 0)

@@ -16,19 +16,23 @@
 #define BIG_FILE (16 << 20) /* bytes from which progress is shown */
 
 static const char help[] =
-	"usage: cuconst scan [options] FILE...\n"
+	"usage: cuconst scan [options] FILE ...\n"
 	"\n"
-	"Tells for each kernel through which 8-byte slots of its parameters it can store. FILE is PTX, a cubin, a fatbin, or a\n"
-	"shared library or program that holds fatbins. No GPU and no driver is needed.\n"
+	"Tells through which of its parameters each kernel can store. FILE is PTX, a cubin, a fatbin, or a shared library or\n"
+	"program that holds fatbins. Needs neither a GPU nor a driver. One line per kernel: its name and machine, then\n"
 	"\n"
 	"  clean      the kernel stores through no parameter\n"
-	"  stores     slots that a store, an atomic operation or a copy can go through; '!' is the only base of one\n"
+	"  stores     slots that a store, an atomic operation or a copy can go through; '!' marks the only base of a store\n"
 	"  loads      slots that are only read through\n"
-	"  none       slots that are no address, or not used as one\n"
-	"  indirect   the kernel also stores elsewhere, or could not be read, and why: what the other words say is then no proof\n"
+	"  none       slots that are no address, or are not used as one\n"
+	"  indirect   the kernel also stores elsewhere, or could not be read, and why: the other words are then no proof\n"
+	"\n"
+	"A slot is 8 bytes of the parameters, laid out as for a launch, counted from 0.\n"
 	"\n"
 	"  --kernel GLOB   only kernels whose (mangled) name matches\n"
 	"  --arch sm_NN    only code for that machine\n"
+	"  --param OFFSET=VALUE  for this value of the 4 bytes there in the parameters (may be given again): what it decides is\n"
+	"                  told as 'for OFFSET=VALUE', where the answer says more for it\n"
 	"  --format=json   one JSON object per kernel and line; --json is the same\n"
 	"  -h, --help      this text\n"
 	"\n"
@@ -97,6 +101,8 @@ static void put_text(const struct scan_kernel *kernel)
 	put_slots(" stores", paths, SLOT_STORE);
 	put_slots(" loads", paths, SLOT_LOAD);
 	put_slots(" none", paths, SLOT_NONE);
+	for (size_t i = 0; i < kernel->value_count; i++)
+		printf("%s%" PRIu32 "=%" PRIu32, i ? "," : " for ", kernel->values[i].offset, kernel->values[i].value);
 	putchar('\n');
 }
 
@@ -115,9 +121,10 @@ static int put_all(const char *path, struct scan_result *result, bool json, bool
 		return TOOL_OS_ERROR;
 	}
 	if (result->zstd)
-		tool_say("%s: %zu images are packed with zstd, and libzstd.so.1 was not found", path, result->zstd);
+		tool_say("%s: %zu image%s packed with zstd, and libzstd.so.1 was not found: install it", path,
+		         result->zstd, result->zstd == 1 ? " is" : "s are");
 	if (result->damaged)
-		tool_say("%s: %zu images are damaged", path, result->damaged);
+		tool_say("%s: %zu image%s damaged", path, result->damaged, result->damaged == 1 ? " is" : "s are");
 	if (!result->count && !result->zstd && !result->damaged)
 		tool_say(filtered ? "%s: no such kernel" : "%s: holds no kernel", path);
 	return result->damaged || result->zstd ? TOOL_NO_IMAGE : TOOL_OK;
@@ -138,39 +145,50 @@ static void show_progress(void *ctx, size_t done, size_t bytes)
 	fprintf(stderr, "\r[%s] %u %%", bar, now - 1);
 }
 
-static int scan_file(const char *path, const struct scan_filter *filter_given, bool json)
+/* Maps the whole file; *ret_file is NULL for an empty one. 0 or negative errno. */
+static int map_file(const char *path, void **ret_file, size_t *ret_bytes)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), error = 0;
+	struct stat st;
+
+	*ret_file = NULL;
+	*ret_bytes = 0;
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) != 0) {
+		error = -errno;
+	} else if (S_ISDIR(st.st_mode)) {
+		error = -EISDIR;
+	} else if (st.st_size > 0) {
+		void *file = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+
+		error = file == MAP_FAILED ? -errno : 0;
+		*ret_file = error ? NULL : file;
+		*ret_bytes = error ? 0 : (size_t)st.st_size;
+	}
+	close(fd);
+	return error;
+}
+
+static int scan_file(const char *path, const struct scan_filter *wanted, bool json)
 {
 	struct scan_result result = {.count = 0};
-	struct scan_filter filter_here = *filter_given;
-	const struct scan_filter *filter = &filter_here;
+	struct scan_filter filter = *wanted;
 	unsigned shown = 0;
-	int fd = open(path, O_RDONLY | O_CLOEXEC), answer;
-	struct stat st;
-	void *bytes;
+	size_t bytes;
+	void *file;
+	int answer = map_file(path, &file, &bytes);
 
-	if (fd < 0 || fstat(fd, &st) != 0 || S_ISDIR(st.st_mode)) {
-		tool_say("%s: %s", path, strerror(fd < 0 ? errno : EISDIR));
-		if (fd >= 0)
-			close(fd);
+	if (answer < 0) {
+		tool_say("%s: %s", path, strerror(-answer));
 		return TOOL_NO_INPUT;
 	}
-	if (st.st_size == 0) {
-		close(fd);
-		tool_say("%s: holds no device code", path);
-		return TOOL_NO_IMAGE;
+	if (bytes >= BIG_FILE && isatty(STDERR_FILENO)) {
+		filter.progress = show_progress;
+		filter.ctx = &shown;
 	}
-	if (st.st_size >= BIG_FILE && isatty(STDERR_FILENO)) {
-		filter_here.progress = show_progress;
-		filter_here.ctx = &shown;
-	}
-	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	close(fd);
-	if (bytes == MAP_FAILED) {
-		tool_say("%s: %s", path, strerror(errno));
-		return TOOL_NO_INPUT;
-	}
-	answer = scan_bytes(bytes, (size_t)st.st_size, filter, &result);
-	if (filter->progress)
+	answer = file ? scan_bytes(file, bytes, &filter, &result) : -EINVAL;
+	if (filter.progress)
 		fputs("\r\033[K", stderr);
 	if (answer == -EINVAL) {
 		tool_say("%s: holds no device code", path);
@@ -179,10 +197,11 @@ static int scan_file(const char *path, const struct scan_filter *filter_given, b
 		tool_say("%s: %s", path, strerror(-answer));
 		answer = TOOL_OS_ERROR;
 	} else {
-		answer = put_all(path, &result, json, filter->glob || filter->sm);
+		answer = put_all(path, &result, json, filter.glob || filter.sm);
 	}
 	scan_free(&result);
-	munmap(bytes, (size_t)st.st_size);
+	if (file)
+		munmap(file, bytes);
 	return answer;
 }
 
@@ -200,14 +219,37 @@ static unsigned read_arch(const char *text)
 	return *end || sm > 9999 ? 0 : (unsigned)sm;
 }
 
+/* OFFSET=VALUE, each decimal or with 0x. */
+static bool read_value(const char *text, struct scan_value *value)
+{
+	char *end;
+	unsigned long offset, number;
+
+	errno = 0;
+	offset = strtoul(text, &end, 0);
+	if (end == text || *text == '-' || *end != '=' || offset % 4 || offset > SCAN_VALUE_BYTES - 4)
+		return false;
+	text = end + 1;
+	number = strtoul(text, &end, 0);
+	if (end == text || *text == '-' || *end || errno || number > UINT32_MAX)
+		return false;
+	*value = (struct scan_value){(uint32_t)offset, (uint32_t)number};
+	return true;
+}
+
 int scan_command(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"kernel", required_argument, NULL, 'k'}, {"arch", required_argument, NULL, 'a'},
-		{"json", no_argument, NULL, 'j'},         {"format", required_argument, NULL, 'f'},
-		{"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
+		{"kernel", required_argument, NULL, 'k'},
+		{"arch", required_argument, NULL, 'a'},
+		{"json", no_argument, NULL, 'j'},
+		{"format", required_argument, NULL, 'f'},
+		{"param", required_argument, NULL, 'p'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
 	};
-	struct scan_filter filter = {.glob = NULL};
+	struct scan_value values[SCAN_VALUES_MAX];
+	struct scan_filter filter = {.values = values};
 	bool json = false;
 	int answer, status;
 
@@ -224,7 +266,13 @@ int scan_command(int argc, char **argv)
 		case 'a':
 			filter.sm = read_arch(optarg);
 			if (!filter.sm)
-				return tool_usage("scan", "%s: no machine; one is sm_90", optarg);
+				return tool_usage("scan", "--arch %s: must be a machine, such as sm_90", optarg);
+			break;
+		case 'p':
+			if (filter.value_count == SCAN_VALUES_MAX || !read_value(optarg, &values[filter.value_count++]))
+				return tool_usage("scan",
+				                  "%s: no value of a parameter; one is 0x264=0, at a multiple of 4",
+				                  optarg);
 			break;
 		case 'j':
 			json = true;
@@ -232,16 +280,16 @@ int scan_command(int argc, char **argv)
 		case 'f':
 			json = strcmp(optarg, "json") == 0;
 			if (!json && strcmp(optarg, "text") != 0)
-				return tool_usage("scan", "%s: no format; text or json", optarg);
+				return tool_usage("scan", "--format %s: must be text or json", optarg);
 			break;
 		case ':':
-			return tool_usage("scan", "%s: a value is missing", argv[optind - 1]);
+			return tool_usage("scan", "%s: needs a value", argv[optind - 1]);
 		default:
 			return tool_usage("scan", "%s: unknown option, or one that takes no value", argv[optind - 1]);
 		}
 	}
 	if (optind == argc)
-		return tool_usage("scan", "no file: cuconst scan FILE");
+		return tool_usage("scan", "no file to scan: cuconst scan [options] FILE ...");
 	/* The worst of all files. */
 	for (status = TOOL_OK; optind < argc; optind++) {
 		answer = scan_file(argv[optind], &filter, json);

@@ -80,7 +80,50 @@ static void free_kernel(struct scan_kernel *kernel)
 	free(kernel->name);
 	free(kernel->params);
 	free(kernel->bases);
+	free(kernel->values);
 	kernel_paths_free(&kernel->paths);
+}
+
+/* The given values that decided something. */
+static int keep_values(const struct scan_filter *filter, const struct paths_values *values, struct scan_kernel *kernel)
+{
+	kernel->values = calloc(filter->value_count, sizeof(*kernel->values));
+	if (!kernel->values)
+		return -ENOMEM;
+	for (size_t i = 0; i < filter->value_count; i++) {
+		const uint8_t *used = values->used + filter->values[i].offset;
+
+		if (used[0] || used[1] || used[2] || used[3])
+			kernel->values[kernel->value_count++] = filter->values[i];
+	}
+	return 0;
+}
+
+/* The answer for the values that were given, where that says more. Of each store only its one base is known then. */
+static int analyse_values(const struct image *image, struct scan_kernel *kernel)
+{
+	const struct scan_filter *filter = image->filter;
+	uint8_t bytes[SCAN_VALUE_BYTES] = {0}, known[SCAN_VALUE_BYTES] = {0}, used[SCAN_VALUE_BYTES] = {0};
+	struct paths_values values = {bytes, known, used, sizeof(bytes)};
+	struct kernel_paths paths;
+	bool better;
+	int answer;
+
+	for (size_t i = 0; i < filter->value_count; i++) {
+		memcpy(bytes + filter->values[i].offset, &filter->values[i].value, 4);
+		memset(known + filter->values[i].offset, VALUE_EXACT, 4);
+	}
+	answer = image->module ? paths_for_ptx(image->bytes, image->length, kernel->name, &values, &paths, &better)
+	                       : paths_for_cubin(image->bytes, image->length, kernel->name, &values, &paths, &better);
+	if (answer || !better)
+		return answer;
+	kernel_paths_free(&kernel->paths);
+	kernel->paths = paths;
+	kernel->base_count = 0;
+	for (size_t i = 0; i < paths.store_count && i < PATHS_STORES; i++)
+		if (paths.stores[i].base != UINT32_MAX)
+			add_base(kernel, i, paths.stores[i].base);
+	return keep_values(filter, &values, kernel);
 }
 
 static int analyse(const struct image *image, struct scan_kernel *kernel)
@@ -90,6 +133,8 @@ static int analyse(const struct image *image, struct scan_kernel *kernel)
 	                     ? ptx_module_paths(image->module, kernel->name, &watch, &kernel->paths)
 	                     : paths_watch_cubin(image->bytes, image->length, kernel->name, &watch, &kernel->paths);
 
+	if (!answer && image->filter->value_count)
+		answer = analyse_values(image, kernel);
 	if (!answer && kernel->failed)
 		answer = -ENOMEM;
 	if (kernel->param_count)

@@ -16,6 +16,13 @@ struct scan_base {
 	uint32_t slot;
 };
 
+/* Values to go by: words of 4 bytes at their place in the parameters. */
+#define SCAN_VALUES_MAX 64
+#define SCAN_VALUE_BYTES 4096 /* their offsets are below */
+struct scan_value {
+	uint32_t offset, value;
+};
+
 struct scan_kernel {
 	char *name;
 	unsigned sm; /* 90 for sm_90; 0: not said */
@@ -25,6 +32,8 @@ struct scan_kernel {
 	size_t param_count, param_room;
 	struct scan_base *bases; /* by store, then by slot; of the stores that paths keeps */
 	size_t base_count, base_room;
+	struct scan_value *values; /* of those that were given: the ones that `paths` hang on */
+	size_t value_count;
 	bool failed; /* while it is filled: no memory */
 };
 
@@ -35,10 +44,12 @@ struct scan_result {
 	size_t damaged, zstd; /* images that could not be: damaged, or packed with zstd where there is no libzstd */
 };
 
-/* What to leave out: kernels whose names do not match the glob (NULL: none), images for another machine (0: none). */
+/* What to leave out: kernels whose names do not match the glob (NULL: none), images for another machine (0: none); and what to go by. */
 struct scan_filter {
 	const char *glob;
 	unsigned sm;
+	const struct scan_value *values; /* of each kernel's parameters */
+	size_t value_count;
 	void (*progress)(void *ctx, size_t done, size_t bytes); /* NULL: nobody asks; between images */
 	void *ctx;
 };

@@ -83,6 +83,15 @@ static void put_stores(const struct scan_kernel *kernel)
 	putchar(']');
 }
 
+static void put_values(const struct scan_kernel *kernel)
+{
+	fputs(",\"for\":[", stdout);
+	for (size_t i = 0; i < kernel->value_count; i++)
+		printf("%s{\"offset\":%" PRIu32 ",\"value\":%" PRIu32 "}", i ? "," : "", kernel->values[i].offset,
+		       kernel->values[i].value);
+	putchar(']');
+}
+
 /* Stores that go elsewhere than through parameters, as words; other reasons mean that nothing is known. */
 static const char *indirect_word(enum paths_reason reason)
 {
@@ -126,5 +135,7 @@ void scan_put_json(const char *file, const struct scan_kernel *kernel)
 	}
 	printf(word ? "],\"indirect\":[\"%s\"]" : "],\"indirect\":[]", word);
 	put_stores(kernel);
+	if (kernel->values)
+		put_values(kernel);
 	puts("}");
 }

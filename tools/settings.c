@@ -23,7 +23,8 @@ static const char help[] =
 	"  --suppressions FILE     one `kind:glob` a line: kernel, library, api, label, python\n"
 	"  --protect=exports       protect what Python programs hand out read-only: JAX arrays that are exported,\n"
 	"                          and every object whose __cuda_array_interface__ says read-only\n"
-	"  --option NAME=VALUE     any other option of CUCONST_OPTIONS; may be repeated (--option help=1 lists them)\n"
+	"  --option NAME=VALUE     any other option of CUCONST_OPTIONS; may be repeated. help=1 lists them all when\n"
+	"                          PROGRAM makes its first CUDA call\n"
 	"  --library PATH          the libcuconst.so to preload\n"
 	"  -v, --verbose           say on stderr what was preloaded and what was seen\n"
 	"  -h, --help              this text\n"
@@ -153,6 +154,7 @@ static int add_named(struct settings *settings, const char *text)
 	return 0;
 }
 
+/* One option of the command line: 0, or TOOL_USAGE after saying what is wrong with it. */
 static int take(struct settings *settings, int option, const char *value)
 {
 	switch (option) {
@@ -186,7 +188,7 @@ static int take(struct settings *settings, int option, const char *value)
 		settings->verbose = true;
 		return 0;
 	}
-	return -1;
+	return TOOL_USAGE;
 }
 
 /* What getopt() stopped at, for a message: it keeps no text of its own for long options. */
@@ -210,18 +212,17 @@ enum settings_answer settings_read(int argc, char **argv, struct settings *ret_s
 	opterr = 0;
 	optind = 0;
 	while ((answer = getopt_long(argc, argv, "+:hv", long_options, NULL)) != -1) {
-		int code = answer == 'h'                    ? -1
-		           : answer == '?' || answer == ':' ? complain(argc, argv, answer)
-		                                            : take(&settings, answer, optarg);
+		bool wrong = answer == '?' || answer == ':';
 
-		if (code == 0)
-			continue;
-		free(settings.options);
-		if (code < 0) {
+		if (answer == 'h') {
 			fputs(help, stdout);
+			free(settings.options);
 			return SETTINGS_DONE;
 		}
-		return SETTINGS_WRONG;
+		if ((wrong ? complain(argc, argv, answer) : take(&settings, answer, optarg)) != 0) {
+			free(settings.options);
+			return SETTINGS_WRONG;
+		}
 	}
 	if (optind >= argc) {
 		free(settings.options);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/report/library_file.h"
 #include "tools/tool.h"
 
 /* A process that wrote into one of the logs. */
@@ -102,33 +103,14 @@ static size_t index_of(const char *text, const char *const *list, size_t count)
 	return i;
 }
 
-/* ".../lib/python3.12/..." or its zip file. */
-static bool in_standard_library(const char *file)
-{
-	for (const char *at = file; (at = strstr(at, "/lib/python3"));) {
-		at += strlen("/lib/python3");
-		at += strspn(at, ".0123456789t");
-		if (*at == '/' || strncmp(at, ".zip/", 5) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* As site_user_frame() of the shim decides: code that was installed is not the user's. */
-static bool is_installed(const char *file)
-{
-	return strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") || strstr(file, "/python/cuconst/") ||
-	       strncmp(file, "<frozen ", 8) == 0 || strncmp(file, "<__array_function__", 19) == 0 ||
-	       in_standard_library(file);
-}
-
+/* As site_user_frame() of the shim decides. */
 static const struct json *user_frame(const struct json *record)
 {
 	const struct json *list = json_member(record, "python");
 	const struct json *first = list && list->type == JSON_ARRAY ? list->first : NULL;
 
 	for (const struct json *frame = first; frame; frame = frame->next) {
-		if (!is_installed(text_of(frame, "file")))
+		if (!library_file(text_of(frame, "file")))
 			return frame;
 	}
 	return first;

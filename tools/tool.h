@@ -1,8 +1,8 @@
 /*
  * What all commands of the tool share: exit codes, messages, versions.
  *
- * The tool is an ordinary program of one thread. It knows the shim by shim/cuconst.h, the status page (shim/verdict/status.h) and the
- * text of CUCONST_OPTIONS; it links no CUDA, and of the shim only shim/kernels/, which `cuconst scan` asks.
+ * The tool is an ordinary program of one thread. It knows the shim by its version (shim/cuconst.h), the status page (shim/verdict/status.h) and
+ * the text of CUCONST_OPTIONS; it links no CUDA, and of the shim only shim/kernels/, which `cuconst scan` asks.
  */
 #ifndef CUCONST_TOOLS_TOOL_H
 #define CUCONST_TOOLS_TOOL_H
@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#define TOOL_VERSION "0.1.0"
 #define TOOL_EXITCODE 86 /* as the shim's default: options.h */
 
 /* The tool's own exit codes, from sysexits.h, so that they do not look like a program's usual ones. */

@@ -29,7 +29,7 @@ static void add(struct blind *blind, const char *kind, const char *path)
 /* An import that went past us. */
 static bool bypasses(const char *symbol, const void *bound, void *data)
 {
-	if (symbol[0] == 'c' && symbol[1] == 'u' && symbol[2] >= 'A' && symbol[2] <= 'Z')
+	if (door_driver_name(symbol))
 		return door_swap(bound) != NULL;
 	return !strcmp(symbol, "dlsym") && bound == __atomic_load_n(&door_real_dlsym, __ATOMIC_RELAXED);
 }

@@ -102,7 +102,7 @@ struct door_answer door_filter(void *handle, const char *name, const char *versi
 {
 	if (!door_find_libc() || !name || filtering)
 		return not_ours;
-	bool driver = name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
+	bool driver = door_driver_name(name);
 	if (!driver && name_find(name) == NAME_COUNT)
 		return not_ours;
 	int saved = errno;

@@ -24,13 +24,8 @@ __thread struct outer outer_call __attribute__((tls_model("initial-exec")));
 
 static const char *const libraries[NAMES_LIBRARIES] = {"libcudart.so", "libcufft.so"};
 
-/* One calling object. Never freed: their number is bounded by what the program loads. */
-struct caller {
-	uintptr_t start, bytes;
-	struct caller *next;
-	_Atomic(void *) real[NAME_COUNT];
-};
-static _Atomic(struct caller *) callers;
+static _Atomic(struct name_caller *) callers;
+_Atomic(struct name_caller *) names_last[NAME_COUNT];
 
 /* The object whose functions dlsym handed out hooks for: a call through a pointer must reach the version it was asked from. */
 static _Atomic(struct link_map *) handed[NAMES_LIBRARIES];
@@ -80,17 +75,18 @@ static int find_bounds(struct dl_phdr_info *info, size_t bytes, void *data)
 	return 1;
 }
 
-static struct caller *find_caller(uintptr_t address)
+static struct name_caller *find_caller(uintptr_t address)
 {
-	for (struct caller *caller = atomic_load_explicit(&callers, memory_order_acquire); caller; caller = caller->next)
+	for (struct name_caller *caller = atomic_load_explicit(&callers, memory_order_acquire); caller;
+	     caller = caller->next)
 		if (address - caller->start < caller->bytes)
 			return caller;
 	return NULL;
 }
 
-static struct caller *add_caller(uintptr_t address)
+static struct name_caller *add_caller(uintptr_t address)
 {
-	struct caller *caller = calloc(1, sizeof *caller);
+	struct name_caller *caller = calloc(1, sizeof *caller);
 	struct bounds bounds = {.address = address, .start = address, .end = address + 1};
 	if (!caller)
 		return NULL;
@@ -157,20 +153,29 @@ static void *resolve(enum name_id id, const void *address)
 	return real;
 }
 
-static void *real_for(enum name_id id, const void *address)
+/* Two libraries that take turns come here each time. */
+static __attribute__((noinline)) void *find_real(enum name_id id, const void *address)
 {
-	struct caller *caller = find_caller((uintptr_t)address);
+	struct name_caller *caller = find_caller((uintptr_t)address);
 	void *real = caller ? atomic_load_explicit(&caller->real[id], memory_order_relaxed) : NULL;
-	if (real)
-		return real;
-	int saved = errno;
-	real = resolve(id, address);
-	if (!caller)
-		caller = add_caller((uintptr_t)address);
-	if (caller)
-		atomic_store_explicit(&caller->real[id], real, memory_order_relaxed);
-	errno = saved;
+	if (!real) {
+		int saved = errno;
+		real = resolve(id, address);
+		if (!caller)
+			caller = add_caller((uintptr_t)address);
+		if (caller)
+			atomic_store_explicit(&caller->real[id], real, memory_order_relaxed);
+		errno = saved;
+	}
+	if (caller && real)
+		atomic_store_explicit(&names_last[id], caller, memory_order_release);
 	return real;
+}
+
+static inline void *real_for(enum name_id id, const void *address)
+{
+	void *real = name_of_last(id, address);
+	return real ? real : find_real(id, address);
 }
 
 void *name_swap(enum name_id id, void *found, const void *caller)
@@ -186,7 +191,7 @@ void *name_swap(enum name_id id, void *found, const void *caller)
 	return real_for(id, caller) == found ? names[id].hook : found;
 }
 
-void *name_enter(struct name_scope *scope, enum name_id id, void *caller)
+HOOK_HOT void *name_enter(struct name_scope *scope, enum name_id id, void *caller)
 {
 	scope->outermost = atomic_load_explicit(&hook_armed, memory_order_relaxed) && !outer_call.api &&
 	                   options_get()->names;

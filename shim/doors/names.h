@@ -4,11 +4,13 @@
 #ifndef CUCONST_DOORS_NAMES_H
 #define CUCONST_DOORS_NAMES_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "shim/effects/outer.h"
+#include "shim/hook_state.h"
 
 /* CUDA runtime structs that are passed by value; the build needs cuda.h only. */
 struct runtime_dim {
@@ -50,6 +52,33 @@ const char *name_library(enum name_id id);
  * exactly this function for `caller`; else `found`.
  */
 void *name_swap(enum name_id id, void *found, const void *caller);
+
+/* One calling object. Never freed: their number is bounded by what the program loads. */
+struct name_caller {
+	uintptr_t start, bytes;
+	struct name_caller *next;
+	_Atomic(void *) real[NAME_COUNT]; /* NULL: not asked for yet */
+};
+
+#pragma GCC visibility push(hidden)
+/* Who called each function last. */
+extern _Atomic(struct name_caller *) names_last[NAME_COUNT];
+#pragma GCC visibility pop
+
+/* The real function, when the caller is the one that called last. NULL: to be found out. */
+static inline void *name_of_last(enum name_id id, const void *caller)
+{
+	const struct name_caller *last = atomic_load_explicit(&names_last[id], memory_order_acquire);
+	if (HOOK_UNLIKELY(!last || (uintptr_t)caller - last->start >= last->bytes))
+		return NULL;
+	return atomic_load_explicit(&last->real[id], memory_order_relaxed);
+}
+
+/* The same while nothing is protected: the hook jumps there. NULL: name_enter() finds out. */
+static inline void *name_idle(enum name_id id, const void *caller)
+{
+	return atomic_load_explicit(&hook_armed, memory_order_relaxed) ? NULL : name_of_last(id, caller);
+}
 
 struct name_scope {
 	bool outermost;

@@ -18,6 +18,12 @@ extern void *door_real_dlsym, *door_real_dlvsym;
 /* Finds them in libc's symbol table. False: neither glibc nor anything like it. */
 bool door_find_libc(void);
 
+/* Is a symbol named like an entry point of the driver, cu[A-Z]*? */
+static inline bool door_driver_name(const char *symbol)
+{
+	return symbol[0] == 'c' && symbol[1] == 'u' && symbol[2] >= 'A' && symbol[2] <= 'Z';
+}
+
 /* Is it a libcuda: by file name, or by DT_SONAME, whatever its name? */
 bool door_is_driver(const struct link_map *map);
 

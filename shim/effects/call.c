@@ -4,10 +4,13 @@
 #include <string.h>
 
 #include "shim/hook_state.h"
+#include "shim/report/peek.h"
 #include "shim/twins/serve.h"
 #include "shim/verdict/protect.h"
 
-void call_begin(struct call *call, enum entry_id entry, CUstream stream, void *caller)
+#define PAGE ((uintptr_t)4096)
+
+HOOK_HOT void call_begin(struct call *call, enum entry_id entry, CUstream stream, void *caller)
 {
 	hook_thread.depth++;
 	call->entry = &entrypoints[entry];
@@ -52,7 +55,7 @@ static bool make_room(void **list, void *inline_list, size_t *room, size_t count
 	return true;
 }
 
-void call_add_write(struct call *call, const struct extent *extent, const char *node)
+static void add_write(struct call *call, const struct extent *extent, const char *node, bool maybe)
 {
 	uint64_t start, end;
 	struct registry *ranges = protect_ranges();
@@ -65,7 +68,17 @@ void call_add_write(struct call *call, const struct extent *extent, const char *
 		return;
 	if (make_room((void **)&call->writes, call->inline_writes, &call->write_room, call->write_count,
 	              sizeof *call->writes))
-		call->writes[call->write_count++] = (struct call_write){*extent, node};
+		call->writes[call->write_count++] = (struct call_write){*extent, node, maybe};
+}
+
+void call_add_write(struct call *call, const struct extent *extent, const char *node)
+{
+	add_write(call, extent, node, false);
+}
+
+void call_add_maybe(struct call *call, const struct extent *extent, const char *node)
+{
+	add_write(call, extent, node, true);
 }
 
 void call_add_slot(struct call *call, const struct call_slot *slot)
@@ -76,14 +89,30 @@ void call_add_slot(struct call *call, const struct call_slot *slot)
 		range_put(slot->range);
 }
 
-void call_end(struct call *call)
+size_t call_list_count(const void *list, size_t element_bytes, size_t count)
+{
+	const uintptr_t start = (uintptr_t)list;
+	size_t most = (UINTPTR_MAX - start) / element_bytes;
+	char byte;
+	if (!list)
+		return 0;
+	count = count < most ? count : most;
+	for (uintptr_t page = (start | (PAGE - 1)) + 1; page < start + count * element_bytes; page += PAGE)
+		if (!peek(page, &byte, 1))
+			return (page - start) / element_bytes;
+	return count;
+}
+
+HOOK_HOT void call_end(struct call *call)
 {
 	for (size_t i = 0; i < call->slot_count; i++)
 		range_put(call->slots[i].range);
 	for (size_t i = 0; i < call->ended_count; i++)
 		range_put(call->ended[i]);
-	free(call->ended);
-	free(call->copy);
+	if (call->ended)
+		free(call->ended);
+	if (call->copy)
+		free(call->copy);
 	if (call->slots != call->inline_slots)
 		free(call->slots);
 	if (call->writes != call->inline_writes)

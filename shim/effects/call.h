@@ -14,6 +14,7 @@
 struct call_write {
 	struct extent extent;
 	const char *node; /* kind of graph node, static text; NULL: the call itself */
+	bool maybe;       /* the node may not run: it is in the body of a condition */
 };
 
 /* A parameter slot of a kernel that holds an address in a protected range, or beside one, and that the kernel may store through. */
@@ -25,13 +26,16 @@ struct call_slot {
 	int argument;
 	uint32_t offset; /* bytes into that argument */
 	uint64_t value;
-	struct range *range; /* a reference held */
-	uint64_t twin;       /* the address that the launch gets in place of `value`; 0: none */
+	struct range *range;           /* a reference held */
+	bool seldom;                   /* in a range, and checked as seldom as one beside it */
+	registry_handle neighbourhood; /* that its value lies in; 0: not known, or several (verdict/area.h) */
+	uint64_t twin;                 /* the address that the launch gets in place of `value`; 0: none */
 };
 
 #define CALL_INLINE_WRITES 4
 #define CALL_INLINE_SLOTS 16
 #define CALL_INLINE_COPY 1024
+#define CALL_INLINE_JUDGEMENT 768 /* of a launch */
 
 struct call {
 	const struct entrypoint *entry;
@@ -57,10 +61,10 @@ struct call {
 	union {
 		void *pointer;
 		uint64_t number;
-	} state[3];
+	} state[4];
 	struct range **ended; /* references: ranges whose memory this call takes away */
 	size_t ended_count;
-	bool overrun; /* writes beyond its allocation, which only we can tell */
+	bool overrun; /* wrong, which only we can tell: writes beyond its allocation, above all */
 
 	/* A launch's parameters, where the hook has them, and so where it takes them from for the driver. NULL: they must stay as they are. */
 	void ***params;
@@ -72,15 +76,23 @@ struct call {
 	struct call_write inline_writes[CALL_INLINE_WRITES];
 	struct call_slot inline_slots[CALL_INLINE_SLOTS];
 	char inline_copy[CALL_INLINE_COPY] __attribute__((aligned(16)));
+	char inline_judgement[CALL_INLINE_JUDGEMENT] __attribute__((aligned(16)));
 };
 
 void call_begin(struct call *call, enum entry_id entry, CUstream stream, void *caller);
 
 /* Adds a write; empty boxes and boxes that touch no protected range are dropped here. */
 void call_add_write(struct call *call, const struct extent *extent, const char *node);
+void call_add_maybe(struct call *call, const struct extent *extent, const char *node);
 
 /* Adds a slot; takes over the range reference. */
 void call_add_slot(struct call *call, const struct call_slot *slot);
+
+/*
+ * How many of `count` elements of a list of the program's there are, before it leaves memory that can be read: the driver refuses most calls with a wrong count
+ * before it looks at the list. A system call for each page beyond the first.
+ */
+size_t call_list_count(const void *list, size_t element_bytes, size_t count);
 
 /* Gives back references and memory. */
 void call_end(struct call *call);
@@ -118,7 +130,8 @@ bool effect_copy3d_extent(const CUDA_MEMCPY3D *copy, struct extent *ret_extent);
 void effect_copy_box(struct call *call, CUmemorytype type, uint64_t device, void *host, uint64_t x, uint64_t y,
                      uint64_t z, uint64_t pitch, uint64_t height, uint64_t width, uint64_t rows, uint64_t slices);
 
-/* memops.c */
+/* memops.c; the driver refuses longer lists */
+#define MEMOPS_MAX 256
 void effect_memop(struct call *call, uint64_t address, uint64_t bytes);
 void effect_memops(struct call *call, const CUstreamBatchMemOpParams *params, unsigned count);
 bool effect_memop_extent(const CUstreamBatchMemOpParams *param, struct extent *ret_extent);
@@ -147,7 +160,7 @@ void effect_attributes(struct call *call, unsigned count, CUpointer_attribute *a
 /* mappings.c */
 void effect_reserve(struct call *call, CUdeviceptr *start, uint64_t bytes);
 void effect_map(struct call *call, uint64_t start, uint64_t bytes);
-void effect_access(struct call *call, uint64_t start, uint64_t bytes);
+void effect_access(struct call *call, uint64_t start, uint64_t bytes, const CUmemAccessDesc *access, size_t count);
 void effect_retain(struct call *call, uint64_t address);
 void effect_unreserve(struct call *call, uint64_t start, uint64_t bytes);
 
@@ -179,7 +192,9 @@ void effect_exec_memops(struct call *call, CUgraphExec exec, CUgraphNode node,
                         const CUDA_BATCH_MEM_OP_NODE_PARAMS *params);
 void effect_exec_child(struct call *call, CUgraphExec exec, CUgraphNode node, CUgraph child);
 void effect_exec_node(struct call *call, CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *params);
-void effect_exec_update(struct call *call, CUgraphExec exec, CUgraph graph);
+void effect_exec_update_v1(struct call *call, CUgraphExec exec, CUgraph graph, CUgraphNode *error,
+                           CUgraphExecUpdateResult *why);
+void effect_exec_update(struct call *call, CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info);
 void effect_exec_enable(struct call *call, CUgraphExec exec, CUgraphNode node, unsigned enabled);
 void effect_graph_launch(struct call *call, CUgraphExec exec);
 void effect_graph_kernel_v1(struct call *call, const CUDA_KERNEL_NODE_PARAMS_v1 *params);

@@ -16,15 +16,15 @@ struct capture {
 };
 static struct capture *captures;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* nothing is called under it */
-static _Atomic int running;
+static _Atomic int running HOOK_DATA;
 static _Atomic int unlisted; /* of the running ones: begun when there was no memory for an entry */
 
-bool capture_anywhere(void)
+HOOK_HOT bool capture_anywhere(void)
 {
 	return atomic_load_explicit(&running, memory_order_relaxed) > 0;
 }
 
-bool capture_is_running(CUstream stream)
+HOOK_HOT bool capture_is_running(CUstream stream)
 {
 	CUstreamCaptureStatus status;
 	if (!capture_anywhere() || !drv.cuStreamIsCapturing)

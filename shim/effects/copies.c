@@ -1,5 +1,6 @@
 /* Copies and sets: plain, pitched, 3-D, batches. Directions do not matter: a protected destination is found by its address. */
 #include "shim/effects/call.h"
+#include "shim/twins/serve.h"
 
 void effect_line(struct call *call, uint64_t address, uint64_t bytes)
 {
@@ -15,8 +16,8 @@ void effect_rows(struct call *call, uint64_t address, uint64_t pitch, uint64_t w
 
 void effect_batch(struct call *call, const CUdeviceptr *addresses, const size_t *sizes, size_t count)
 {
-	if (!addresses || !sizes)
-		return;
+	count = call_list_count(addresses, sizeof *addresses, count);
+	count = call_list_count(sizes, sizeof *sizes, count);
 	for (size_t i = 0; i < count; i++)
 		effect_line(call, addresses[i], sizes[i]);
 }
@@ -45,6 +46,9 @@ void effect_copy_box(struct call *call, CUmemorytype type, uint64_t device, void
                      uint64_t z, uint64_t pitch, uint64_t height, uint64_t width, uint64_t rows, uint64_t slices)
 {
 	struct extent extent;
+	/* A type that is none is refused for plain memory; for mapped memory a driver (580) takes it for an address. */
+	if (type < CU_MEMORYTYPE_HOST || type > CU_MEMORYTYPE_UNIFIED)
+		call->overrun |= serve_context(device) != NULL;
 	if (copy_box(type, device, address_of(host), x, y, z, pitch, height, width, rows, slices, &extent))
 		call_add_write(call, &extent, NULL);
 }
@@ -78,7 +82,8 @@ static uint64_t element_bytes(const CUmemcpy3DOperand *operand)
 
 void effect_batch3d(struct call *call, const CUDA_MEMCPY3D_BATCH_OP *ops, size_t count)
 {
-	for (size_t i = 0; ops && i < count; i++) {
+	count = call_list_count(ops, sizeof *ops, count);
+	for (size_t i = 0; i < count; i++) {
 		const CUmemcpy3DOperand *dst = &ops[i].dst;
 		if (dst->type != CU_MEMCPY_OPERAND_TYPE_POINTER)
 			continue;
@@ -99,7 +104,8 @@ void effect_batch3d(struct call *call, const CUDA_MEMCPY3D_BATCH_OP *ops, size_t
 
 void effect_decompress(struct call *call, const CUmemDecompressParams *params, size_t count)
 {
-	for (size_t i = 0; params && i < count; i++) {
+	count = call_list_count(params, sizeof *params, count);
+	for (size_t i = 0; i < count; i++) {
 		effect_line(call, address_of(params[i].dst), params[i].dstNumBytes);
 		if (params[i].dstActBytes)
 			effect_line(call, address_of(params[i].dstActBytes), sizeof *params[i].dstActBytes);

@@ -1,7 +1,8 @@
 /* Calls that end an address: free, unmap, the end of a context. Recorded, never refused; the protection ends with the memory. */
+#include "shim/effects/frees.h"
+
 #include <stdlib.h>
 
-#include "shim/effects/call.h"
 #include "shim/effects/capture.h"
 #include "shim/hook_state.h"
 #include "shim/kernels/function.h"
@@ -10,12 +11,11 @@
 #include "shim/twins/twin.h"
 #include "shim/verdict/allocation.h"
 #include "shim/verdict/fault.h"
-#include "shim/verdict/lifecycle.h"
 #include "shim/verdict/options.h"
 #include "shim/verdict/protect.h"
 #include "shim/verdict/verify.h"
 
-static void ended_after(struct call *call, CUresult result)
+void frees_end(struct call *call, CUresult result)
 {
 	if (result == CUDA_SUCCESS)
 		protect_memory_ended(call);
@@ -25,24 +25,39 @@ static void ended_after(struct call *call, CUresult result)
 }
 
 /*
- * Remembers the ranges in [start, end) before the driver takes the memory away: afterwards nobody could tell its size. From here on calls are
- * not judged against them: the driver may give the addresses to another thread before it returns to this one.
+ * Afterwards nobody could tell the memory's size, and the driver may give the addresses to another thread before it returns to this one. Without memory for
+ * the list the protections go on, and their next check may meet what is not there.
  */
-static void ending(struct call *call, uint64_t start, uint64_t end)
+void frees_begin(struct call *call, uint64_t start, uint64_t end, int device)
 {
 	struct registry *ranges = protect_ranges();
+	call->after = call->after ? call->after : frees_end;
 	if (!hook_armed || !ranges || !registry_in_bounds(ranges, start, end))
 		return;
 	size_t count = registry_overlaps(ranges, start, end, NULL, 0);
-	struct range **found = count ? malloc(count * sizeof *found) : NULL;
-	if (!found)
+	struct range **all = count ? realloc(call->ended, (call->ended_count + count) * sizeof *all) : NULL;
+	if (!all)
 		return;
+	call->ended = all;
+	struct range **found = all + call->ended_count;
 	size_t total = registry_overlaps(ranges, start, end, found, count);
-	for (size_t i = 0; i < total && i < count; i++)
-		atomic_store(&found[i]->ending, true);
-	call->ended = found;
-	call->ended_count = total < count ? total : count;
-	call->after = ended_after;
+	for (size_t i = 0; i < total && i < count; i++) {
+		struct range *range = found[i];
+		if ((device == ANY_DEVICE || range_device(range) == device || range_device(range) < 0) &&
+		    !atomic_exchange(&range->ending, true))
+			all[call->ended_count++] = range;
+		else
+			range_put(range);
+	}
+}
+
+/* A kernel that waits for the program, with a check behind it, must not stop the program for good. */
+#define SETTLE_MS 2000
+
+void frees_settle(const struct call *call)
+{
+	if (call->ended_count)
+		verify_settle(call->ended, call->ended_count, SETTLE_MS);
 }
 
 void effect_free(struct call *call, uint64_t address)
@@ -52,12 +67,12 @@ void effect_free(struct call *call, uint64_t address)
 	if (!address || !hook_armed || !drv.cuMemGetAddressRange_v2 || capture_is_running(call->stream))
 		return;
 	if (allocation_range(&base, &bytes, address) == CUDA_SUCCESS && base == address)
-		ending(call, base, base + bytes);
+		frees_begin(call, base, base + bytes, ANY_DEVICE);
 }
 
 static void unmapped_after(struct call *call, CUresult result)
 {
-	ended_after(call, result);
+	frees_end(call, result);
 	twins_unmap_ends(call->state[0].number, call->state[1].number, result == CUDA_SUCCESS);
 }
 
@@ -69,7 +84,8 @@ void effect_unmap(struct call *call, uint64_t address, uint64_t bytes)
 		call->refused = CUDA_ERROR_NOT_PERMITTED;
 		return;
 	}
-	ending(call, address, address + bytes);
+	frees_begin(call, address, address + bytes, ANY_DEVICE);
+	frees_settle(call);
 	/* The twin goes first: it would keep the memory. */
 	twins_unmap_begins(address, bytes);
 	call->state[0].number = address;
@@ -138,21 +154,25 @@ void effect_primary_end(struct call *call, CUdevice device)
 {
 	function_forget();
 	CUcontext context = anything_kept() ? primary_context(device) : NULL;
-	if (!context)
+	if (!context) {
+		fault_look_everywhere(call->entry->name); /* after a fault the driver tells nobody's handle */
 		return;
+	}
 	fault_context_ends(context, call->entry->name, 0); /* perhaps others hold it: no wait that nobody asked for */
 	call->state[0].pointer = context;
 	call->state[1].number = (uint64_t)device;
 	call->after = primary_after;
 }
 
-/* A reset takes all memory and modules away, however many hold the context: it stays active, and empty. */
+/* A reset takes all memory and modules away, however many hold the context: it is there again, empty, when it is retained again. */
 void effect_primary_reset(struct call *call, CUdevice device)
 {
 	function_forget();
 	CUcontext context = anything_kept() ? primary_context(device) : NULL;
-	if (!context)
+	if (!context) {
+		fault_look_everywhere(call->entry->name); /* after a fault the driver tells nobody's handle */
 		return;
+	}
 	fault_context_ends(context, call->entry->name, options_get()->exit_wait_ms);
 	protect_context_ending(context, true);
 	call->state[0].pointer = context;

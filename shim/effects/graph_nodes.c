@@ -39,7 +39,44 @@ void graph_nodes_free(struct graph_nodes *list)
 	for (size_t i = 0; i < list->count; i++)
 		graph_node_clear(&list->nodes[i]);
 	free(list->nodes);
+	free(list->places);
 	*list = (struct graph_nodes){0};
+}
+
+/* Where the handle is, or would be put. */
+static uint32_t *place_of(const struct graph_nodes *list, CUgraphNode handle)
+{
+	size_t at = ((uintptr_t)handle >> 3) * 0x9e3779b97f4a7c15u >> 32;
+	for (;; at++) {
+		uint32_t *place = &list->places[at & (list->place_count - 1)];
+		if (!*place || list->nodes[*place - 1].handle == handle)
+			return place;
+	}
+}
+
+/* False: no memory. */
+static bool make_places(struct graph_nodes *list)
+{
+	size_t count = 64;
+	while (count < 2 * list->count)
+		count *= 2;
+	list->places = list->count < UINT32_MAX ? calloc(count, sizeof *list->places) : NULL;
+	list->place_count = count;
+	for (size_t i = 0; list->places && i < list->count; i++)
+		*place_of(list, list->nodes[i].handle) = (uint32_t)i + 1;
+	return list->places;
+}
+
+struct graph_node *graph_nodes_find(struct graph_nodes *list, CUgraphNode handle)
+{
+	if (list->places || make_places(list)) {
+		uint32_t place = *place_of(list, handle);
+		return place ? &list->nodes[place - 1] : NULL;
+	}
+	for (size_t i = 0; i < list->count; i++)
+		if (list->nodes[i].handle == handle)
+			return &list->nodes[i];
+	return NULL;
 }
 
 bool graph_node_kernel(struct graph_node *node, CUfunction function, void **params, void **extra)
@@ -105,7 +142,7 @@ bool graph_node_memset(struct graph_node *node, const CUDA_MEMSET_NODE_PARAMS *p
 
 bool graph_node_memops(struct graph_node *node, const CUstreamBatchMemOpParams *params, unsigned count)
 {
-	struct extent *extents = malloc((count ? count : 1) * sizeof *extents);
+	struct extent *extents = count <= MEMOPS_MAX ? malloc((count ? count : 1) * sizeof *extents) : NULL;
 	size_t writes = 0;
 	if (!extents)
 		return false;
@@ -128,7 +165,7 @@ static struct graph_node *append(struct graph_nodes *list, CUgraphNode handle)
 		list->room = room;
 	}
 	struct graph_node *node = &list->nodes[list->count++];
-	*node = (struct graph_node){.handle = handle, .enabled = true};
+	*node = (struct graph_node){.handle = handle, .enabled = true, .maybe = list->bodies > 0};
 	return node;
 }
 
@@ -144,22 +181,49 @@ static bool read_kernel(struct graph_node *node, CUgraphNode handle)
 	return false;
 }
 
+/* The launch begins a new life of memory that it allocates: with CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH it frees what the last one left. */
+static bool read_alloc(struct graph_nodes *list, CUgraphNode handle)
+{
+	CUDA_MEM_ALLOC_NODE_PARAMS params;
+	struct graph_node *node = append(list, handle);
+	if (!node || !drv.cuGraphMemAllocNodeGetParams ||
+	    drv.cuGraphMemAllocNodeGetParams(handle, &params) != CUDA_SUCCESS)
+		return false;
+	node->memory = list->memory = true;
+	return set_extents(node, "memory", &(struct extent){.address = params.dptr, .width = params.bytesize}, 1);
+}
+
+static bool read_free(struct graph_nodes *list, CUgraphNode handle)
+{
+	CUdeviceptr address;
+	struct graph_node *node = append(list, handle);
+	if (!node || !drv.cuGraphMemFreeNodeGetParams || drv.cuGraphMemFreeNodeGetParams(handle, &address) != CUDA_SUCCESS)
+		return false;
+	node->memory = list->memory = true;
+	return set_extents(node, "memory", &(struct extent){.address = address}, 1);
+}
+
 static void read_graph(struct graph_nodes *list, CUgraph graph, unsigned depth);
 
 /* The bodies are copied out: reading them calls the driver, which must not happen under the lock. */
 static void read_conditional(struct graph_nodes *list, CUgraphNode handle, unsigned depth)
 {
-	CUgraph bodies[16];
+	CUgraph *bodies = NULL;
 	unsigned count = 0;
 	struct owner *known;
 	pthread_mutex_lock(&owners_lock);
 	HASH_FIND_PTR(owners, &handle, known);
-	for (; known && count < known->count && count < 16; count++)
+	if (known)
+		bodies = malloc((known->count ? known->count : 1) * sizeof *bodies);
+	for (; bodies && count < known->count; count++)
 		bodies[count] = known->bodies[count];
-	list->incomplete |= !known || known->count > 16;
 	pthread_mutex_unlock(&owners_lock);
+	list->incomplete |= !bodies;
+	list->bodies++;
 	for (unsigned i = 0; i < count; i++)
 		read_graph(list, bodies[i], depth + 1);
+	list->bodies--;
+	free(bodies);
 }
 
 static void read_node(struct graph_nodes *list, CUgraphNode handle, unsigned depth)
@@ -206,7 +270,13 @@ static void read_node(struct graph_nodes *list, CUgraphNode handle, unsigned dep
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
 		read_conditional(list, handle, depth);
 		break;
-	default: /* host, event, semaphore, memory and empty nodes write nothing that is protected */
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+		read = read_alloc(list, handle);
+		break;
+	case CU_GRAPH_NODE_TYPE_MEM_FREE:
+		read = read_free(list, handle);
+		break;
+	default: /* host, event, semaphore and empty nodes write nothing that is protected */
 		break;
 	}
 	list->incomplete |= !read;

@@ -3,12 +3,15 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "shim/effects/capture.h"
+#include "shim/effects/frees.h"
 #include "shim/effects/launches.h"
 #include "shim/hash.h"
 #include "shim/hook_state.h"
 #include "shim/kernels/function.h"
+#include "shim/verdict/allocation.h"
 
 struct graph_exec {
 	CUgraphExec exec;
@@ -105,25 +108,52 @@ static void scan_graph(struct call *call, CUgraph graph)
 	for (size_t i = 0; i < nodes.count; i++) {
 		const struct graph_node *node = &nodes.nodes[i];
 		if (node->function && node->block && launch_concerns(node->block, node->block_bytes))
-			launch_scan_block(call, node->function, launch_paths(node->function), node->block,
+			launch_scan_block(call, node->function,
+			                  launch_paths_for(node->function, node->block, node->block_bytes), node->block,
 			                  node->block_bytes);
 	}
 	graph_nodes_free(&nodes);
 }
 
+static void set_enabled(CUgraphExec exec, CUgraphNode node, bool enabled)
+{
+	pthread_mutex_lock(&lock);
+	struct graph_exec *found = find(exec);
+	struct graph_node *known = found ? graph_nodes_find(&found->list, node) : NULL;
+	if (known)
+		known->enabled = enabled;
+	pthread_mutex_unlock(&lock);
+}
+
+/* Whether an update leaves a node switched off is the driver's to say. */
+static void ask_enabled(CUgraphExec exec, const CUgraphNode *off, size_t count)
+{
+	unsigned enabled;
+	for (size_t i = 0; i < count; i++)
+		if (drv.cuGraphNodeGetEnabled && drv.cuGraphNodeGetEnabled(exec, off[i], &enabled) == CUDA_SUCCESS)
+			set_enabled(exec, off[i], enabled);
+}
+
 static void update_after(struct call *call, CUresult result)
 {
 	struct graph_nodes fresh = {0};
+	CUgraphNode *off = NULL;
+	size_t off_count = 0;
 	if (result != CUDA_SUCCESS)
 		return;
 	graph_nodes_read(&fresh, call->state[1].pointer);
 	pthread_mutex_lock(&lock);
 	struct graph_exec *found = find(call->state[0].pointer);
+	if (found && fresh.count == found->list.count)
+		off = malloc((fresh.count + 1) * sizeof *off);
 	if (found) {
 		/* Later edits go on naming the nodes of the graph that was instantiated; the two have the same shape. */
 		for (size_t i = 0; i < fresh.count && fresh.count == found->list.count; i++) {
 			fresh.nodes[i].handle = found->list.nodes[i].handle;
-			fresh.nodes[i].enabled = found->list.nodes[i].enabled;
+			/* Without room to ask it counts as switched on. */
+			fresh.nodes[i].enabled = found->list.nodes[i].enabled || !off;
+			if (!fresh.nodes[i].enabled)
+				off[off_count++] = fresh.nodes[i].handle;
 		}
 		struct graph_nodes old = found->list;
 		found->list = fresh;
@@ -131,14 +161,51 @@ static void update_after(struct call *call, CUresult result)
 	}
 	pthread_mutex_unlock(&lock);
 	graph_nodes_free(&fresh);
+	ask_enabled(call->state[0].pointer, off, off_count);
+	free(off);
 }
 
-void effect_exec_update(struct call *call, CUgraphExec exec, CUgraph graph)
+static void update(struct call *call, CUgraphExec exec, CUgraph graph)
 {
 	call->state[0].pointer = exec;
 	call->state[1].pointer = graph;
-	call->after = update_after;
 	scan_graph(call, graph);
+}
+
+/* An update that deny refuses says why not in the driver's words, as any does that fails: programs print it. */
+static void update_info_after(struct call *call, CUresult result)
+{
+	CUgraphExecUpdateResultInfo *info = call->state[2].pointer;
+	if (result == CUDA_ERROR_NOT_PERMITTED && info)
+		*info = (CUgraphExecUpdateResultInfo){.result = CU_GRAPH_EXEC_UPDATE_ERROR};
+	update_after(call, result);
+}
+
+void effect_exec_update(struct call *call, CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info)
+{
+	call->state[2].pointer = info;
+	call->after = update_info_after;
+	update(call, exec, graph);
+}
+
+static void update_v1_after(struct call *call, CUresult result)
+{
+	CUgraphExecUpdateResult *why = call->state[2].pointer;
+	CUgraphNode *error = call->state[3].pointer;
+	if (result == CUDA_ERROR_NOT_PERMITTED && why)
+		*why = CU_GRAPH_EXEC_UPDATE_ERROR;
+	if (result == CUDA_ERROR_NOT_PERMITTED && error)
+		*error = NULL;
+	update_after(call, result);
+}
+
+void effect_exec_update_v1(struct call *call, CUgraphExec exec, CUgraph graph, CUgraphNode *error,
+                           CUgraphExecUpdateResult *why)
+{
+	call->state[2].pointer = why;
+	call->state[3].pointer = error;
+	call->after = update_v1_after;
+	update(call, exec, graph);
 }
 
 /*
@@ -151,16 +218,14 @@ static void edit_after(struct call *call, CUresult result)
 	bool placed = false;
 	pthread_mutex_lock(&lock);
 	struct graph_exec *found = result == CUDA_SUCCESS ? find(call->state[0].pointer) : NULL;
-	for (size_t i = 0; found && fresh && i < found->list.count; i++) {
-		struct graph_node *node = &found->list.nodes[i];
-		if (node->handle == fresh->handle) {
-			struct graph_node old = *node;
-			*node = *fresh;
-			node->enabled = old.enabled;
-			placed = !node->unread;
-			*fresh = old;
-			break;
-		}
+	struct graph_node *node = found && fresh ? graph_nodes_find(&found->list, fresh->handle) : NULL;
+	if (node) {
+		struct graph_node old = *node;
+		*node = *fresh;
+		node->enabled = old.enabled;
+		node->maybe = old.maybe;
+		placed = !node->unread;
+		*fresh = old;
 	}
 	if (found && !placed)
 		found->list.incomplete = true;
@@ -278,17 +343,17 @@ static void child_after(struct call *call, CUresult result)
 	struct graph_exec *found = find(call->state[0].pointer);
 	if (found && (fresh.incomplete || handles.incomplete || fresh.count != handles.count))
 		found->list.incomplete = true;
-	for (size_t i = 0; found && i < fresh.count && i < handles.count; i++)
-		for (size_t k = 0; k < found->list.count; k++) {
-			struct graph_node *node = &found->list.nodes[k];
-			if (node->handle != handles.nodes[i].handle)
-				continue;
-			struct graph_node old = *node;
-			*node = fresh.nodes[i];
-			node->handle = old.handle;
-			node->enabled = old.enabled;
-			fresh.nodes[i] = old;
-		}
+	for (size_t i = 0; found && i < fresh.count && i < handles.count; i++) {
+		struct graph_node *node = graph_nodes_find(&found->list, handles.nodes[i].handle);
+		if (!node)
+			continue;
+		struct graph_node old = *node;
+		*node = fresh.nodes[i];
+		node->handle = old.handle;
+		node->enabled = old.enabled;
+		node->maybe |= old.maybe;
+		fresh.nodes[i] = old;
+	}
 	pthread_mutex_unlock(&lock);
 	graph_nodes_free(&fresh);
 	graph_nodes_free(&handles);
@@ -305,14 +370,8 @@ void effect_exec_child(struct call *call, CUgraphExec exec, CUgraphNode node, CU
 
 static void enable_after(struct call *call, CUresult result)
 {
-	if (result != CUDA_SUCCESS)
-		return;
-	pthread_mutex_lock(&lock);
-	struct graph_exec *found = find(call->state[0].pointer);
-	for (size_t i = 0; found && i < found->list.count; i++)
-		if (found->list.nodes[i].handle == call->state[1].pointer)
-			found->list.nodes[i].enabled = call->state[2].number;
-	pthread_mutex_unlock(&lock);
+	if (result == CUDA_SUCCESS)
+		set_enabled(call->state[0].pointer, call->state[1].pointer, call->state[2].number);
 }
 
 void effect_exec_enable(struct call *call, CUgraphExec exec, CUgraphNode node, unsigned enabled)
@@ -329,38 +388,85 @@ static bool runs_kernel(const struct graph_node *node)
 	return node->enabled && node->function && node->block;
 }
 
-/* A function that the graph runs with an address that concerns a range, and whose code nobody was asked about. NULL: none (any more). */
-static const struct function_info *unasked(CUgraphExec exec)
+/* What a kernel of the graph is asked about: its function, and a copy of its parameters. */
+struct question {
+	const struct function_info *function;
+	void *block;
+	size_t bytes;
+};
+
+/* Of the next node from *at on with an address that concerns a range, whose code nobody was asked about. False: none (any more), or no memory. */
+static bool next_question(CUgraphExec exec, size_t *at, struct question *ret_question)
 {
-	const struct function_info *function = NULL;
+	*ret_question = (struct question){NULL};
 	pthread_mutex_lock(&lock);
 	struct graph_exec *found = find(exec);
-	for (size_t i = 0; found && i < found->list.count && !function; i++) {
-		const struct graph_node *node = &found->list.nodes[i];
-		if (runs_kernel(node) && !node->asked && launch_concerns(node->block, node->block_bytes))
-			function = node->function;
+	for (; found && *at < found->list.count && !ret_question->block; ++*at) {
+		const struct graph_node *node = &found->list.nodes[*at];
+		if (!runs_kernel(node) || node->asked || !launch_concerns(node->block, node->block_bytes))
+			continue;
+		ret_question->block = malloc(node->block_bytes + 1);
+		if (!ret_question->block)
+			break;
+		memcpy(ret_question->block, node->block, node->block_bytes);
+		ret_question->function = node->function;
+		ret_question->bytes = node->block_bytes;
 	}
 	pthread_mutex_unlock(&lock);
-	return function;
+	return ret_question->block;
 }
 
-/* Reading code calls the driver, which must not happen under the lock. */
+/* Reading code calls the driver, which must not happen under the lock. Nodes with the same parameters have the same answer. */
 static void ask_paths(CUgraphExec exec)
 {
-	const struct function_info *function;
-	while ((function = unasked(exec))) {
-		const struct kernel_paths *paths = launch_paths(function);
+	struct question question;
+	size_t at = 0;
+	while (next_question(exec, &at, &question)) {
+		const struct kernel_paths *paths = launch_paths_for(question.function, question.block, question.bytes);
 		pthread_mutex_lock(&lock);
 		struct graph_exec *found = find(exec);
-		for (size_t i = 0; found && i < found->list.count; i++) {
+		for (size_t i = at - 1; found && i < found->list.count; i++) {
 			struct graph_node *node = &found->list.nodes[i];
-			if (node->function != function)
+			if (node->function != question.function || node->block_bytes != question.bytes ||
+			    !node->block || memcmp(node->block, question.block, question.bytes) != 0)
 				continue;
 			node->paths = paths;
 			node->asked = true;
 		}
 		pthread_mutex_unlock(&lock);
+		free(question.block);
 	}
+}
+
+/* What the graph's nodes allocate and free, one extent each. The caller frees the list; NULL: none, or no memory. */
+static struct extent *memory_of(CUgraphExec exec, size_t *ret_count)
+{
+	struct extent *list = NULL;
+	*ret_count = 0;
+	pthread_mutex_lock(&lock);
+	struct graph_exec *found = find(exec);
+	if (found && found->list.memory)
+		list = malloc(found->list.count * sizeof *list);
+	for (size_t i = 0; list && i < found->list.count; i++)
+		if (found->list.nodes[i].memory && found->list.nodes[i].extent_count)
+			list[(*ret_count)++] = found->list.nodes[i].extents[0];
+	pthread_mutex_unlock(&lock);
+	return list;
+}
+
+/* Protections of memory that the launch frees, or allocates anew, end before its other nodes are judged: they write into what it becomes. */
+static void end_memory(struct call *call, CUgraphExec exec)
+{
+	CUdeviceptr base;
+	size_t count, bytes;
+	struct extent *list = memory_of(exec, &count);
+	for (size_t i = 0; i < count; i++) {
+		if (list[i].width)
+			frees_begin(call, list[i].address, list[i].address + list[i].width, ANY_DEVICE);
+		else if (allocation_range(&base, &bytes, list[i].address) == CUDA_SUCCESS)
+			frees_begin(call, base, base + bytes, ANY_DEVICE);
+	}
+	free(list);
 }
 
 void effect_graph_launch(struct call *call, CUgraphExec exec)
@@ -368,6 +474,8 @@ void effect_graph_launch(struct call *call, CUgraphExec exec)
 	call->graph = address_of(exec);
 	launch_number(call);
 	call->deferred = capture_is_running(call->stream);
+	if (!call->deferred)
+		end_memory(call, exec);
 	ask_paths(exec);
 	pthread_mutex_lock(&lock);
 	struct graph_exec *found = find(exec);
@@ -375,10 +483,10 @@ void effect_graph_launch(struct call *call, CUgraphExec exec)
 		hook_count(COUNT_UNJUDGED);
 	for (size_t i = 0; found && i < found->list.count; i++) {
 		const struct graph_node *node = &found->list.nodes[i];
-		if (!node->enabled)
+		if (!node->enabled || node->memory)
 			continue;
 		for (size_t k = 0; k < node->extent_count; k++)
-			call_add_write(call, &node->extents[k], node->kind);
+			(node->maybe ? call_add_maybe : call_add_write)(call, &node->extents[k], node->kind);
 		if (runs_kernel(node))
 			launch_scan_block(call, node->function, node->paths, node->block, node->block_bytes);
 	}

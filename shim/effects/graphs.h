@@ -10,8 +10,10 @@
 /* What one node writes. Owned by its executable graph. */
 struct graph_node {
 	CUgraphNode handle; /* of the graph it was instantiated from: edits name it */
-	const char *kind;   /* "kernel", "memcpy", "memset", "memop"; static text */
+	const char *kind;   /* "kernel", "memcpy", "memset", "memop", "memory"; static text */
 	bool enabled;
+	bool maybe; /* in the body of a condition, which may not hold */
+	bool memory; /* allocates or frees its one extent, which is 0 bytes long where its end is not known, and writes nothing */
 	const struct function_info *function; /* kernel; else NULL */
 	const struct kernel_paths *paths;     /* kernel, once `asked` */
 	bool asked;
@@ -26,11 +28,18 @@ struct graph_node {
 struct graph_nodes {
 	struct graph_node *nodes;
 	size_t count, room;
+	uint32_t *places; /* open addressing by handle: 1 + where it is in `nodes`; NULL until somebody asks */
+	size_t place_count;
+	unsigned bodies; /* while it is read: of conditional nodes that we are in */
+	bool memory;     /* one of them allocates or frees */
 	bool incomplete; /* a node could not be read: a conditional body nobody saw, or no memory */
 };
 
 /* Appends what the nodes of `graph` write, in graph_order()'s order, child graphs and known conditional bodies included. Driver queries only. */
 void graph_nodes_read(struct graph_nodes *list, CUgraph graph);
+
+/* The node with this handle; NULL: none. The list must not grow any more. */
+struct graph_node *graph_nodes_find(struct graph_nodes *list, CUgraphNode handle);
 
 void graph_nodes_free(struct graph_nodes *list);
 void graph_node_clear(struct graph_node *node); /* what it holds, not itself */
@@ -41,7 +50,7 @@ static inline CUfunction graph_kernel_function(CUfunction function, CUkernel ker
 	return function ? function : (CUfunction)kernel;
 }
 
-/* Fills an empty node's effect from parameters. False: no memory. */
+/* Fills an empty node's effect from parameters. False: no memory, or more than the driver takes. */
 bool graph_node_kernel(struct graph_node *node, CUfunction function, void **params, void **extra);
 bool graph_node_memcpy(struct graph_node *node, const CUDA_MEMCPY3D *params);
 bool graph_node_memset(struct graph_node *node, const CUDA_MEMSET_NODE_PARAMS *params);

@@ -6,6 +6,8 @@
 #include "shim/hook_state.h"
 #include "shim/kernels/function.h"
 #include "shim/kernels/images.h"
+#include "shim/kernels/variants.h"
+#include "shim/verdict/area.h"
 #include "shim/verdict/fault.h"
 #include "shim/verdict/neighbours.h"
 #include "shim/verdict/options.h"
@@ -14,16 +16,19 @@
 /* Ranges looked at for one address; more than this many nested around one byte are cut. */
 #define RANGES_PER_SLOT 64
 
-static _Atomic uint64_t serial;
+/* A line of its own: every launch writes it. */
+static struct {
+	_Atomic uint64_t last __attribute__((aligned(64)));
+} serial HOOK_DATA;
 
 uint64_t launch_serial(void)
 {
-	return atomic_load_explicit(&serial, memory_order_relaxed);
+	return atomic_load_explicit(&serial.last, memory_order_relaxed);
 }
 
-void launch_number(struct call *call)
+HOOK_HOT void launch_number(struct call *call)
 {
-	call->serial = atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed) + 1;
+	call->serial = atomic_fetch_add_explicit(&serial.last, 1, memory_order_relaxed) + 1;
 }
 
 /* One kernel's parameters on the way through. */
@@ -31,7 +36,12 @@ struct scan {
 	struct call *call;
 	const struct function_info *info;
 	const struct kernel_paths *paths;
-	bool asked; /* for the paths, and whether the stream captures */
+	bool asked;            /* for the paths, and whether the stream captures */
+	bool asked_for_values; /* for those of the parameters' values (paths_for_values) */
+	struct area_view view;
+	void **params;
+	const void *block; /* or in one */
+	size_t size;
 };
 
 bool launch_may_refuse(void)
@@ -39,7 +49,7 @@ bool launch_may_refuse(void)
 	return options_get()->mode == MODE_DENY && atomic_load_explicit(&hook_armed, memory_order_relaxed);
 }
 
-const struct kernel_paths *launch_paths(const struct function_info *info)
+HOOK_HOT const struct kernel_paths *launch_paths(const struct function_info *info)
 {
 	if (!options_get()->store_paths)
 		return NULL;
@@ -48,7 +58,7 @@ const struct kernel_paths *launch_paths(const struct function_info *info)
 }
 
 /* At the first address that concerns a protected range: most launches have none. */
-static void ask(struct scan *scan)
+static HOOK_HOT void ask(struct scan *scan)
 {
 	scan->call->concerned = true;
 	if (scan->asked)
@@ -57,6 +67,43 @@ static void ask(struct scan *scan)
 	scan->paths = launch_paths(scan->info);
 	/* What is captured does not run now. */
 	scan->call->deferred |= capture_is_running(scan->call->stream);
+}
+
+const struct kernel_paths *launch_paths_for(const struct function_info *info, const void *block, size_t size)
+{
+	const struct kernel_paths *paths = launch_paths(info);
+	if (!paths || size < info->params_bytes)
+		return paths;
+	const struct kernel_paths *better = function_paths_for(info, block);
+	return better ? better : paths;
+}
+
+/* The block as the driver will lay it out; false: too large, or the program left one out. */
+static bool lay_out(const struct scan *scan, uint8_t block[VARIANT_BLOCK_BYTES])
+{
+	const struct function_info *info = scan->info;
+	if (!info->readable || info->params_bytes > VARIANT_BLOCK_BYTES)
+		return false;
+	for (size_t i = 0; i < info->param_count; i++) {
+		if (!scan->params[i])
+			return false;
+		memcpy(block + info->params[i].offset, scan->params[i], info->params[i].bytes);
+	}
+	return true;
+}
+
+/* Once for each launch, and only where its code for any values leaves a doubt: what it does for the values that it has. */
+static bool paths_for_values(struct scan *scan)
+{
+	uint8_t block[VARIANT_BLOCK_BYTES];
+	if (scan->asked_for_values || !scan->paths || (!scan->params && scan->size < scan->info->params_bytes))
+		return false;
+	scan->asked_for_values = true;
+	if (scan->params && !lay_out(scan, block))
+		return false;
+	const struct kernel_paths *better = function_paths_for(scan->info, scan->params ? block : scan->block);
+	scan->paths = better ? better : scan->paths;
+	return better;
 }
 
 static void add_slot(struct call *call, const struct call_slot *slot, struct range *range)
@@ -70,53 +117,111 @@ static void add_slot(struct call *call, const struct call_slot *slot, struct ran
 	call_add_slot(call, &added);
 }
 
-static void add_inside(struct call *call, const struct call_slot *slot)
+static __attribute__((noinline)) void add_inside(struct call *call, const struct call_slot *slot, registry_handle only)
 {
-	struct range *found[RANGES_PER_SLOT];
+	struct range *found[RANGES_PER_SLOT], *known = only ? registry_find(protect_ranges(), only) : NULL;
+	if (known) {
+		add_slot(call, slot, known);
+		return;
+	}
 	size_t count = registry_stab(protect_ranges(), slot->value, found, RANGES_PER_SLOT);
 	for (size_t i = 0; i < count && i < RANGES_PER_SLOT; i++)
 		add_slot(call, slot, found[i]);
 }
 
 /* Ranges beside the address: the kernel may run over into them. */
-static void add_beside(struct call *call, const struct call_slot *slot)
+static __attribute__((noinline)) void add_beside(struct call *call, const struct call_slot *slot)
 {
 	struct range *found[NEIGHBOURS_BESIDE];
 	struct call_slot near = *slot;
 	if (near.verdict == KERNEL_STORES)
 		near.verdict = KERNEL_NEAR;
 	size_t count = neighbours_beside(protect_ranges(), slot->value, found);
-	for (size_t i = 0; i < count; i++)
-		add_slot(call, &near, found[i]);
+	for (size_t i = 0; i < count; i++) {
+		/* Those that the address lies in have their slot already. */
+		if (slot->value >= found[i]->start && slot->value < found[i]->end)
+			range_put(found[i]);
+		else
+			add_slot(call, &near, found[i]);
+	}
 }
 
-static void add_slot_value(struct scan *scan, int argument, uint32_t offset, uint64_t value)
+/* A slot that may be stored through, and whose value lies in an allocation with ranges. */
+static HOOK_HOT void add_slot_value(struct call *call, const struct call_slot *slot, const struct area *area)
 {
-	/* Most pointers lie in no allocation that holds a range: to learn that takes less than to ask which range it is. */
-	if (!neighbours_hit(neighbours_all(), value))
-		return;
-	ask(scan);
-	struct call *call = scan->call;
-	struct call_slot slot = {
-		.function = scan->info, .paths = scan->paths, .argument = argument, .offset = offset, .value = value};
-	slot.verdict = slot_verdict(scan->info, scan->paths, argument, offset, &slot.may);
-	if (slot.verdict == KERNEL_CLEAN)
-		return;
-	bool inside = registry_hits(protect_ranges(), value, value + 1);
-	enum kernel_verdict verdict = inside || slot.verdict != KERNEL_STORES ? slot.verdict : KERNEL_NEAR;
+	bool inside = area->kind == AREA_INSIDE;
+	enum kernel_verdict verdict = inside || slot->verdict != KERNEL_STORES ? slot->verdict : KERNEL_NEAR;
 	call->verdict = verdict > call->verdict ? verdict : call->verdict;
-	if (inside)
-		add_inside(call, &slot);
-	if (!call->deferred && neighbours_note(&slot, call->serial, call->entry->name))
-		add_beside(call, &slot);
+	if (inside && !slot->seldom)
+		add_inside(call, slot, area->range);
+	if (call->deferred || !neighbours_note(slot, call->serial, call->entry->name))
+		return;
+	if (slot->seldom)
+		add_inside(call, slot, area->range);
+	add_beside(call, slot);
 }
 
-static void scan_param(struct scan *scan, int argument, const void *bytes, size_t size)
+/* strict leaves no launch out. */
+static bool is_seldom(const struct kernel_paths *paths, enum kernel_verdict verdict, const struct slot_paths *may)
 {
-	for (size_t offset = 0; offset + 8 <= size; offset += 8) {
-		uint64_t value;
-		memcpy(&value, (const char *)bytes + offset, sizeof value);
-		add_slot_value(scan, argument, (uint32_t)offset, value);
+	return verdict == KERNEL_UNKNOWN && slot_stores_elsewhere(paths, may) && options_get()->mode != MODE_STRICT;
+}
+
+/* A value within the bounds of what is protected. */
+static HOOK_HOT __attribute__((noinline)) void scan_value(struct scan *scan, int argument, uint32_t offset, uint64_t value)
+{
+	struct slot_paths may;
+	enum kernel_verdict verdict = KERNEL_UNKNOWN;
+	/* Where a slot points that is not stored through does not matter once it is known that the launch concerns a range. */
+	bool known = scan->asked && scan->call->concerned;
+	if (known)
+		verdict = slot_verdict(scan->info, scan->paths, argument, offset, &may);
+	if (verdict == KERNEL_CLEAN)
+		return;
+	struct area area = area_of(&scan->view, value);
+	if (area.kind == AREA_ELSEWHERE)
+		return;
+	if (!known) {
+		ask(scan);
+		verdict = slot_verdict(scan->info, scan->paths, argument, offset, &may);
+	}
+	if (verdict != KERNEL_CLEAN && (area.kind == AREA_INSIDE || verdict == KERNEL_UNKNOWN) && paths_for_values(scan))
+		verdict = slot_verdict(scan->info, scan->paths, argument, offset, &may);
+	if (verdict == KERNEL_CLEAN)
+		return;
+	add_slot_value(scan->call,
+	               &(struct call_slot){.function = scan->info,
+	                                   .paths = scan->paths,
+	                                   .verdict = verdict,
+	                                   .may = may,
+	                                   .argument = argument,
+	                                   .offset = offset,
+	                                   .value = value,
+	                                   .seldom = area.kind == AREA_INSIDE && is_seldom(scan->paths, verdict, &may),
+	                                   .neighbourhood = area.neighbourhood},
+	               &area);
+}
+
+/* The next word from there on that lies within the bounds of what is protected: most are numbers, or addresses of memory that has nothing to do with it. */
+static inline size_t next_within(const struct area_view *view, const char *bytes, size_t offset, size_t end)
+{
+	uint64_t value, low = view->low, within = view->bytes;
+	for (; offset != end; offset += sizeof value) {
+		memcpy(&value, bytes + offset, sizeof value);
+		if (HOOK_UNLIKELY(value - low < within))
+			break;
+	}
+	return offset;
+}
+
+static inline void scan_param(struct scan *scan, int argument, const void *bytes, size_t size)
+{
+	uint64_t value;
+	size_t end = size / sizeof value * sizeof value, at = 0;
+	while ((at = next_within(&scan->view, bytes, at, end)) != end) {
+		memcpy(&value, (const char *)bytes + at, sizeof value);
+		scan_value(scan, argument, (uint32_t)at, value);
+		at += sizeof value;
 	}
 }
 
@@ -140,7 +245,13 @@ static void scan_block(struct scan *scan, const void *block, size_t size)
 void launch_scan_block(struct call *call, const struct function_info *info, const struct kernel_paths *paths,
                        const void *block, size_t size)
 {
-	scan_block(&(struct scan){.call = call, .info = info, .paths = paths, .asked = true}, block, size);
+	scan_block(&(struct scan){.call = call,
+	                          .info = info,
+	                          .paths = paths,
+	                          .asked = true,
+	                          .asked_for_values = true,
+	                          .view = area_view()},
+	           block, size);
 }
 
 bool launch_concerns(const void *block, size_t size)
@@ -173,10 +284,10 @@ bool launch_extra_block(void **extra, const void **ret_block, size_t *ret_size)
 	return block && size;
 }
 
-void launch_scan(struct call *call, CUfunction function, void **params, void **extra)
+HOOK_HOT void launch_scan(struct call *call, CUfunction function, void **params, void **extra)
 {
 	const struct function_info *info = function_info(function);
-	struct scan scan = {.call = call, .info = info};
+	struct scan scan = {.call = call, .info = info, .view = area_view()};
 	const void *block;
 	size_t size;
 	if (!info) {
@@ -184,14 +295,18 @@ void launch_scan(struct call *call, CUfunction function, void **params, void **e
 		return;
 	}
 	if (!params) {
-		if (launch_extra_block(extra, &block, &size))
+		if (launch_extra_block(extra, &block, &size)) {
+			scan.block = block;
+			scan.size = size;
 			scan_block(&scan, block, size);
+		}
 		return;
 	}
 	if (!info->readable) {
 		hook_count(COUNT_UNJUDGED);
 		return;
 	}
+	scan.params = params;
 	for (size_t i = 0; i < info->param_count; i++)
 		if (params[i])
 			scan_param(&scan, (int)i, params[i], info->params[i].bytes);
@@ -205,7 +320,7 @@ void launch_scan_deferred(struct call *call, CUfunction function, void **params,
 	launch_scan(call, function, params, extra);
 }
 
-void effect_launch(struct call *call, CUfunction function, void ***params, void ***extra)
+HOOK_HOT void effect_launch(struct call *call, CUfunction function, void ***params, void ***extra)
 {
 	launch_number(call);
 	launch_scan(call, function, *params, extra ? *extra : NULL);
@@ -223,8 +338,8 @@ static bool may_overlap(const CUlaunchConfig *config)
 	return false;
 }
 
-void effect_launch_config(struct call *call, const CUlaunchConfig *config, CUfunction function, void ***params,
-                          void ***extra)
+HOOK_HOT void effect_launch_config(struct call *call, const CUlaunchConfig *config, CUfunction function, void ***params,
+                                   void ***extra)
 {
 	effect_launch(call, function, params, extra);
 	call->overlaps = call->slot_count && may_overlap(config);
@@ -232,6 +347,10 @@ void effect_launch_config(struct call *call, const CUlaunchConfig *config, CUfun
 
 void effect_launch_list(struct call *call, const CUDA_LAUNCH_PARAMS *list, unsigned count)
 {
+	int devices = 0;
+	/* One launch for each device at most: the driver refuses a longer list. */
+	if (!drv.cuDeviceGetCount || drv.cuDeviceGetCount(&devices) != CUDA_SUCCESS || count > (unsigned)devices)
+		return;
 	/* Several streams at once: the checks go into the first. What another has not written by then, the next check finds. */
 	for (unsigned i = 0; list && i < count; i++) {
 		if (i == 0 && list[i].hStream)
@@ -246,9 +365,16 @@ void effect_unjudged_launch(struct call *call)
 	hook_count(COUNT_UNJUDGED);
 }
 
+static void sync_after(struct call *call, CUresult result)
+{
+	if (result == CUDA_SUCCESS)
+		fault_look_around(call->entry->name);
+}
+
+/* For an event, which may be behind any work. judge_after() collects the results that are ready. */
 void effect_sync(struct call *call)
 {
-	/* judge_after() collects the results that the synchronisation made ready. */
+	call->after = sync_after;
 }
 
 static void stream_after(struct call *call, CUresult result)

@@ -23,7 +23,7 @@ void launch_scan_deferred(struct call *call, CUfunction function, void **params,
 bool launch_may_refuse(void);
 
 /*
- * A whole parameter block, laid out as info says; as one parameter, numbered -1, when the layout is not known. `paths` are launch_paths(). No driver call:
+ * A whole parameter block, laid out as info says; as one parameter, numbered -1, when the layout is not known. `paths` are launch_paths_for() it. No driver call:
  * the caller has seen to call->deferred.
  */
 void launch_scan_block(struct call *call, const struct function_info *info, const struct kernel_paths *paths,
@@ -34,6 +34,8 @@ bool launch_concerns(const void *block, size_t size);
 
 /* Store paths of a function, read at the first question: calls the driver. NULL: no memory, or not to be asked for. */
 const struct kernel_paths *launch_paths(const struct function_info *info);
+/* ... with these values in its parameters. */
+const struct kernel_paths *launch_paths_for(const struct function_info *info, const void *block, size_t size);
 
 /* The block of an `extra` list; false: there is none. */
 #define LAUNCH_BLOCK_MAX 32768 /* no parameter block is larger */

@@ -1,5 +1,5 @@
 /* Virtual memory management: reserved addresses, mappings and their access, which twins follow. A twin is not the program's to change. */
-#include "shim/effects/call.h"
+#include "shim/effects/frees.h"
 #include "shim/twins/twin.h"
 
 static void reserved_after(struct call *call, CUresult result)
@@ -39,14 +39,24 @@ void effect_map(struct call *call, uint64_t start, uint64_t bytes)
 
 static void access_after(struct call *call, CUresult result)
 {
+	frees_end(call, result);
 	if (result == CUDA_SUCCESS)
 		twins_access_set(call->state[0].number, call->state[1].number);
 }
 
-/* Making a twin writable would make every view of it writable. */
-void effect_access(struct call *call, uint64_t start, uint64_t bytes)
+/*
+ * Making a twin writable would make every view of it writable. Memory that its device may not even read any more is as good as unmapped: the next check
+ * would be an illegal address.
+ */
+void effect_access(struct call *call, uint64_t start, uint64_t bytes, const CUmemAccessDesc *access, size_t count)
 {
 	follow(call, start, bytes, access_after);
+	count = call->refused || start + bytes <= start ? 0 : call_list_count(access, sizeof *access, count);
+	for (size_t i = 0; i < count; i++)
+		if (access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE &&
+		    access[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+			frees_begin(call, start, start + bytes, access[i].location.id);
+	frees_settle(call);
 }
 
 static void unreserved_after(struct call *call, CUresult result)

@@ -28,7 +28,7 @@ void effect_memops(struct call *call, const CUstreamBatchMemOpParams *params, un
 {
 	struct extent extent;
 	call->memop = true;
-	for (unsigned i = 0; params && i < count; i++)
+	for (unsigned i = 0; params && count <= MEMOPS_MAX && i < count; i++)
 		if (effect_memop_extent(&params[i], &extent))
 			call_add_write(call, &extent, NULL);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/hook_state.h"
 #include "shim/kernels/images.h"
 #include "shim/report/site.h"
 
@@ -24,8 +25,8 @@ struct table {
 #define FIRST_SIZE 1024
 #define MAX_PARAMS 4096 /* no kernel has more: parameter blocks end at 32764 bytes */
 
-static _Atomic(struct table *) current;
-static _Atomic uint64_t epoch = 1;
+static _Atomic(struct table *) current HOOK_DATA;
+static _Atomic uint64_t epoch HOOK_DATA = 1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static size_t place(CUfunction function, size_t size)
@@ -33,7 +34,7 @@ static size_t place(CUfunction function, size_t size)
 	return (((uintptr_t)function >> 4) * 0x9e3779b97f4a7c15u >> 20) & (size - 1);
 }
 
-static struct entry *probe(struct table *table, CUfunction function)
+static HOOK_HOT struct entry *probe(struct table *table, CUfunction function)
 {
 	for (size_t i = place(function, table->size);; i = (i + 1) & (table->size - 1)) {
 		struct function_info *info = atomic_load_explicit(&table->entries[i].info, memory_order_acquire);
@@ -83,6 +84,7 @@ static struct function_info *ask(CUfunction function)
 	info->params_bytes = end;
 	atomic_init(&info->paths, NULL);
 	info->load = 0;
+	atomic_init(&info->variants, NULL);
 	memcpy(info->params, params, count * sizeof *params);
 	return info;
 }
@@ -114,6 +116,16 @@ static struct table *grown(struct table *old)
 	return table;
 }
 
+/* With the lock held: they are of code that is gone. */
+static void drop_variants(struct function_info *info)
+{
+	struct function_variants *variants = atomic_load_explicit(&info->variants, memory_order_relaxed);
+	for (size_t i = 0; variants && i < FUNCTION_VARIANTS; i++)
+		atomic_store_explicit(&variants->of[i], NULL, memory_order_relaxed);
+	if (variants)
+		atomic_store_explicit(&variants->asked, 0, memory_order_relaxed);
+}
+
 /* Publishes what the driver said; the caller asked it with no lock held. `load`: of the function's code, 0 where no paths were known. */
 static const struct function_info *publish(struct function_info *info, uint64_t now, uint64_t load)
 {
@@ -133,6 +145,7 @@ static const struct function_info *publish(struct function_info *info, uint64_t 
 			if (old->load != load || !load) {
 				atomic_store_explicit(&old->paths, NULL, memory_order_release);
 				old->load = 0;
+				drop_variants(old);
 			}
 			kept = old;
 		} else {
@@ -145,7 +158,14 @@ static const struct function_info *publish(struct function_info *info, uint64_t 
 	return kept;
 }
 
-const struct function_info *function_info(CUfunction function)
+/* `paths`: of what had this handle before they were known. */
+static HOOK_COLD const struct function_info *learn(CUfunction function, uint64_t now, bool paths)
+{
+	struct function_info *info = ask(function);
+	return info ? publish(info, now, paths ? images_origin(function) : 0) : NULL;
+}
+
+HOOK_HOT const struct function_info *function_info(CUfunction function)
 {
 	uint64_t now = atomic_load_explicit(&epoch, memory_order_acquire);
 	struct table *table = atomic_load_explicit(&current, memory_order_acquire);
@@ -157,8 +177,7 @@ const struct function_info *function_info(CUfunction function)
 			return info;
 		paths = info && function_paths(info);
 	}
-	struct function_info *info = ask(function);
-	return info ? publish(info, now, paths ? images_origin(function) : 0) : NULL;
+	return learn(function, now, paths);
 }
 
 uint64_t function_epoch(void)
@@ -166,16 +185,53 @@ uint64_t function_epoch(void)
 	return atomic_load_explicit(&epoch, memory_order_acquire);
 }
 
-void function_set_paths(const struct function_info *info, const struct kernel_paths *paths, uint64_t load, uint64_t then)
+/* With the lock held: the entry, if it is the function's, and nothing was unloaded since then. */
+static struct function_info *current_info(const struct function_info *info, uint64_t then)
 {
-	pthread_mutex_lock(&lock);
 	struct table *table = atomic_load_explicit(&current, memory_order_relaxed);
 	struct entry *entry = table ? probe(table, info->function) : NULL;
 	struct function_info *kept = entry ? atomic_load_explicit(&entry->info, memory_order_relaxed) : NULL;
-	if (kept && kept == info && function_epoch() == then &&
-	    atomic_load_explicit(&entry->epoch, memory_order_relaxed) == then) {
+	bool same = kept && kept == info && function_epoch() == then &&
+	            atomic_load_explicit(&entry->epoch, memory_order_relaxed) == then;
+	return same ? kept : NULL;
+}
+
+void function_set_paths(const struct function_info *info, const struct kernel_paths *paths, uint64_t load, uint64_t then)
+{
+	pthread_mutex_lock(&lock);
+	struct function_info *kept = current_info(info, then);
+	if (kept) {
 		kept->load = load;
 		atomic_store_explicit(&kept->paths, paths, memory_order_release);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+struct function_variants *function_variants(const struct function_info *info)
+{
+	struct function_variants *variants = atomic_load_explicit(&info->variants, memory_order_acquire), *none = NULL;
+	struct function_info *place = (struct function_info *)(uintptr_t)info;
+	if (variants)
+		return variants;
+	variants = calloc(1, sizeof *variants);
+	if (variants && !atomic_compare_exchange_strong(&place->variants, &none, variants)) {
+		free(variants);
+		variants = none;
+	}
+	return variants;
+}
+
+void function_add_variant(const struct function_info *info, const struct variant *variant, uint64_t load, uint64_t then)
+{
+	pthread_mutex_lock(&lock);
+	struct function_info *kept = current_info(info, then);
+	struct function_variants *variants = kept ? atomic_load_explicit(&kept->variants, memory_order_relaxed) : NULL;
+	for (size_t i = 0; variants && kept->load == load && i < FUNCTION_VARIANTS; i++) {
+		const struct variant *old = atomic_load_explicit(&variants->of[i], memory_order_relaxed);
+		if (!old)
+			atomic_store_explicit(&variants->of[i], variant, memory_order_release);
+		if (!old || old == variant)
+			break;
 	}
 	pthread_mutex_unlock(&lock);
 }

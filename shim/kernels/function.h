@@ -16,6 +16,14 @@ struct function_param {
 };
 
 struct kernel_paths;
+struct variant;
+
+/* Answers for some values of the parameters, found without a lock; more are not kept, nor worked out. */
+#define FUNCTION_VARIANTS 16
+struct function_variants {
+	_Atomic(const struct variant *) of[FUNCTION_VARIANTS]; /* the first that is NULL ends it */
+	_Atomic unsigned asked;                                /* how often one was worked out */
+};
 
 /* Fixed once published but for its paths, never freed: graphs and pending checks point to it. */
 struct function_info {
@@ -23,9 +31,10 @@ struct function_info {
 	const char *name;    /* raw symbol, interned; "?" when the driver would not tell */
 	bool readable;       /* the parameter layout is known */
 	size_t param_count;
-	size_t params_bytes;                        /* of the whole block */
-	_Atomic(const struct kernel_paths *) paths; /* function_paths() */
-	uint64_t load;                              /* whose code the paths are of; function.c's */
+	size_t params_bytes;                          /* of the whole block */
+	_Atomic(const struct kernel_paths *) paths;   /* function_paths() */
+	uint64_t load;                                /* whose code the paths are of; function.c's */
+	_Atomic(struct function_variants *) variants; /* made with the first, then for ever */
 	struct function_param params[];
 };
 
@@ -48,5 +57,11 @@ static inline const struct kernel_paths *function_paths(const struct function_in
 uint64_t function_epoch(void);
 void function_set_paths(const struct function_info *info, const struct kernel_paths *paths, uint64_t load,
                         uint64_t epoch);
+
+/*
+ * For variants.c: the place for variants, made at the first call (NULL: no memory); and a variant of the code of that load is put there, as with function_set_paths().
+ */
+struct function_variants *function_variants(const struct function_info *info);
+void function_add_variant(const struct function_info *info, const struct variant *variant, uint64_t load, uint64_t epoch);
 
 #endif

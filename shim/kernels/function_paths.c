@@ -9,6 +9,7 @@
 #include "shim/kernels/image.h"
 #include "shim/kernels/images.h"
 #include "shim/kernels/images_internal.h"
+#include "shim/kernels/variants.h"
 
 #define MAX_MACHINES 16
 #define STORE_KEY (3 * sizeof(uint32_t) + 2 * sizeof(char *)) /* bytes of a store in a key */
@@ -29,6 +30,7 @@ static const struct kernel_paths unseen = {.reason = PATHS_UNSEEN};
 void function_paths_reset(void)
 {
 	pthread_mutex_init(&lock, NULL);
+	variants_reset();
 }
 
 void images_library_module(CUmodule module, CUlibrary library)
@@ -247,4 +249,23 @@ const struct kernel_paths *images_paths(CUfunction function)
 	paths = find_paths(function, info, epoch);
 	errno = saved;
 	return paths;
+}
+
+bool images_paths_for(const struct function_info *info, struct paths_values *values,
+                      const struct kernel_paths **ret_paths, uint64_t *ret_load)
+{
+	unsigned machines[MAX_MACHINES];
+	size_t count = list_machines(machines);
+	struct kernel_paths paths = {0};
+	struct load load;
+	bool better = false;
+	*ret_paths = NULL;
+	if (!load_of(info->function, false, &load))
+		return false;
+	int err = image_paths_for(load.image, info->name, machines, count, values, &paths, &better);
+	image_put(load.image);
+	*ret_load = load.number;
+	if (!err && better)
+		*ret_paths = kept(&paths);
+	return !err && (!better || *ret_paths);
 }

@@ -87,6 +87,10 @@ void image_where_reset(void);
 int image_paths(const struct image *image, const char *kernel, const unsigned *machines, size_t machine_count,
                 struct kernel_paths *ret_paths);
 
+/* The same where the parameters have these values (paths_for_cubin()). *ret_paths is empty where it is not better. */
+int image_paths_for(const struct image *image, const char *kernel, const unsigned *machines, size_t machine_count,
+                    struct paths_values *values, struct kernel_paths *ret_paths, bool *ret_better);
+
 /* For images_start(). The environment is read once, as the driver does: getenv() and another thread's setenv() do not mix. */
 void image_read_environment(void);
 void image_set_object_finder(struct link_map *(*object_at)(const void *address));

@@ -90,14 +90,44 @@ static int analyse(struct code *code, bool ptx, const char *kernel, struct kerne
 	return err ? err : ptx_module_paths(module, kernel, NULL, ret_paths);
 }
 
-static int entry_paths(const struct image *image, size_t offset, const struct fatbin_entry *entry, const char *kernel,
-                       struct kernel_paths *ret_paths)
+/* What is asked for: one kernel, for any values of its parameters, or for those that they have. */
+struct question {
+	const char *kernel;
+	struct paths_values *values; /* NULL: any */
+	uint8_t *used;               /* values->used of all entries so far */
+	bool better;                 /* ... was one of them */
+};
+
+static int entry_paths_for(struct code *code, bool ptx, struct question *question, struct kernel_paths *ret_paths)
 {
+	struct paths_values *values = question->values;
+	bool better;
+	int err = ptx ? paths_for_ptx((const char *)code->bytes, strnlen((const char *)code->bytes, code->length),
+	                              question->kernel, values, ret_paths, &better)
+	              : paths_for_cubin(code->bytes, code->length, question->kernel, values, ret_paths, &better);
+	if (err)
+		return err;
+	for (size_t i = 0; i < values->count; i++)
+		if (values->used[i] && question->used[i] != VALUE_EXACT)
+			question->used[i] = values->used[i];
+	question->better |= better;
+	if (better)
+		return 0;
+	kernel_paths_free(ret_paths);
+	return analyse(code, ptx, question->kernel, ret_paths);
+}
+
+static int entry_paths(const struct image *image, size_t offset, const struct fatbin_entry *entry,
+                       struct question *question, struct kernel_paths *ret_paths)
+{
+	const char *kernel = question->kernel;
 	struct code *code;
 	int err = image_code(image, offset, entry, &code);
 	if (err)
 		return err;
-	if (!code->hash.bytes || !cache_get(&code->hash, kernel, ret_paths)) {
+	if (question->values) {
+		err = entry_paths_for(code, entry->kind == FATBIN_PTX, question, ret_paths);
+	} else if (!code->hash.bytes || !cache_get(&code->hash, kernel, ret_paths)) {
 		err = analyse(code, entry->kind == FATBIN_PTX, kernel, ret_paths);
 		if (!err && code->hash.bytes)
 			cache_put(&code->hash, kernel, ret_paths);
@@ -107,12 +137,12 @@ static int entry_paths(const struct image *image, size_t offset, const struct fa
 }
 
 /* An image that is no container: as its own one entry. */
-static int whole_paths(const struct image *image, const char *kernel, struct kernel_paths *ret_paths)
+static int whole_paths(const struct image *image, struct question *question, struct kernel_paths *ret_paths)
 {
 	const struct fatbin_entry entry = {.kind = image->form == IMAGE_PTX ? FATBIN_PTX : FATBIN_CUBIN,
 	                                   .payload_bytes = image->length,
 	                                   .bytes = image->length};
-	return entry_paths(image, 0, &entry, kernel, ret_paths);
+	return entry_paths(image, 0, &entry, question, ret_paths);
 }
 
 static int add_candidate(struct candidates *candidates, const struct candidate *candidate)
@@ -205,7 +235,7 @@ static void choose(struct candidates *candidates, unsigned machine)
 }
 
 /* All chosen entries that have the kernel; -ENOENT: none has. */
-static int chosen_paths(const struct image *image, const struct candidates *candidates, const char *kernel,
+static int chosen_paths(const struct image *image, const struct candidates *candidates, struct question *question,
                         struct kernel_paths *ret_paths)
 {
 	struct kernel_paths paths = {0};
@@ -215,7 +245,7 @@ static int chosen_paths(const struct image *image, const struct candidates *cand
 		struct kernel_paths next;
 		if (!candidates->list[i].chosen)
 			continue;
-		err = entry_paths(image, candidates->list[i].payload, &candidates->list[i].entry, kernel, &next);
+		err = entry_paths(image, candidates->list[i].payload, &candidates->list[i].entry, question, &next);
 		if (err == -ENOENT) {
 			err = 0;
 			continue;
@@ -237,32 +267,53 @@ static int chosen_paths(const struct image *image, const struct candidates *cand
 	return 0;
 }
 
-static int fatbin_paths(const struct image *image, const char *kernel, const unsigned *machines, size_t machine_count,
-                        struct kernel_paths *ret_paths)
+static int fatbin_paths(const struct image *image, struct question *question, const unsigned *machines,
+                        size_t machine_count, struct kernel_paths *ret_paths)
 {
 	struct candidates candidates = {0};
 	int err = list_entries(image, &candidates);
 	for (size_t i = 0; !err && i < machine_count; i++)
 		choose(&candidates, machines[i]);
 	if (!err)
-		err = chosen_paths(image, &candidates, kernel, ret_paths);
+		err = chosen_paths(image, &candidates, question, ret_paths);
 	free(candidates.list);
 	return err;
 }
 
-int image_paths(const struct image *image, const char *kernel, const unsigned *machines, size_t machine_count,
-                struct kernel_paths *ret_paths)
+static int answer(const struct image *image, struct question *question, const unsigned *machines, size_t machine_count,
+                  struct kernel_paths *ret_paths)
 {
 	if (image->reason != PATHS_CLEAR || !image_present(image)) {
 		*ret_paths = (struct kernel_paths){.reason = image->reason != PATHS_CLEAR ? image->reason : PATHS_UNSEEN};
 		return 0;
 	}
-	int err = image->form == IMAGE_FATBIN ? fatbin_paths(image, kernel, machines, machine_count, ret_paths)
-	                                      : whole_paths(image, kernel, ret_paths);
+	int err = image->form == IMAGE_FATBIN ? fatbin_paths(image, question, machines, machine_count, ret_paths)
+	                                      : whole_paths(image, question, ret_paths);
 	/* What was read lay there from the beginning to the end. */
 	if (!err && !image_present(image)) {
 		kernel_paths_free(ret_paths);
 		err = -EFAULT;
 	}
 	return err ? failed(err, ret_paths) : 0;
+}
+
+int image_paths(const struct image *image, const char *kernel, const unsigned *machines, size_t machine_count,
+                struct kernel_paths *ret_paths)
+{
+	struct question question = {.kernel = kernel};
+	return answer(image, &question, machines, machine_count, ret_paths);
+}
+
+int image_paths_for(const struct image *image, const char *kernel, const unsigned *machines, size_t machine_count,
+                    struct paths_values *values, struct kernel_paths *ret_paths, bool *ret_better)
+{
+	struct question question = {.kernel = kernel, .values = values, .used = calloc(values->count + 1, 1)};
+	int err = question.used ? answer(image, &question, machines, machine_count, ret_paths) : -ENOMEM;
+	*ret_better = !err && question.better;
+	if (question.used)
+		memcpy(values->used, question.used, values->count);
+	if (!err && !question.better)
+		kernel_paths_free(ret_paths);
+	free(question.used);
+	return err;
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "shim/driver.h"
+#include "shim/kernels/paths.h"
 
 struct image;
 
@@ -30,6 +31,14 @@ void images_add_module(CUmodule module, CUlibrary library, const struct load *lo
  */
 size_t images_search_begin(CUlibrary *libraries, size_t room);
 void images_search_end(void);
+
+/*
+ * What a function's code does for these values (image_paths_for()), kept for ever, and the number of the load that it came from. False: its image is not there, or no
+ * memory. *ret_paths NULL: no better than for any values.
+ */
+struct function_info;
+bool images_paths_for(const struct function_info *info, struct paths_values *values,
+                      const struct kernel_paths **ret_paths, uint64_t *ret_load);
 
 /* function_paths.c, for images_reset(). */
 void function_paths_reset(void);

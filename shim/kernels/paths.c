@@ -7,6 +7,7 @@
 #include "shim/kernels/line_info.h"
 #include "shim/kernels/program.h"
 #include "shim/kernels/ptx_code.h"
+#include "shim/kernels/special.h"
 #include "shim/kernels/taint.h"
 
 _Static_assert(PATHS_STORES <= LINE_QUERIES, "all stores fit into one look");
@@ -97,6 +98,29 @@ int paths_of_cubin(const void *image, size_t bytes, const char *kernel, struct k
 	return paths_watch_cubin(image, bytes, kernel, NULL, ret_paths);
 }
 
+static int make_room(struct kernel_paths *paths, uint32_t params_bytes)
+{
+	paths->slot_count = (params_bytes + 7) / 8;
+	paths->slots = calloc(paths->slot_count + 1, sizeof *paths->slots);
+	paths->stores = calloc(PATHS_STORES, sizeof *paths->stores);
+	return paths->slots && paths->stores ? 0 : -ENOMEM;
+}
+
+/* Results are kept for as long as the kernel is loaded. */
+static void trim(struct kernel_paths *paths)
+{
+	size_t kept = paths->store_count < PATHS_STORES ? paths->store_count : PATHS_STORES;
+	struct store_site *stores = realloc(paths->stores, (kept + 1) * sizeof *stores);
+	paths->stores = stores ? stores : paths->stores;
+}
+
+static void find_lines(const struct program *program, struct kernel_paths *paths)
+{
+	size_t kept = paths->store_count < PATHS_STORES ? paths->store_count : PATHS_STORES;
+	if (kept)
+		add_lines(program, paths, kept);
+}
+
 int paths_watch_cubin(const void *image, size_t bytes, const char *kernel, const struct paths_watch *watch,
                       struct kernel_paths *ret_paths)
 {
@@ -109,28 +133,58 @@ int paths_watch_cubin(const void *image, size_t bytes, const char *kernel, const
 		return 0;
 	}
 	paths.reason = program_build(&program, &elf, kernel, &err);
-	if (!err) {
-		paths.slot_count = (program.params_bytes + 7) / 8;
-		paths.slots = calloc(paths.slot_count + 1, sizeof *paths.slots);
-		paths.stores = calloc(PATHS_STORES, sizeof *paths.stores);
-		if (!paths.slots || !paths.stores)
-			err = -ENOMEM;
-	}
+	if (!err)
+		err = make_room(&paths, program.params_bytes);
 	if (!err)
 		tell_params(&program, watch);
 	if (!err && paths.reason == PATHS_CLEAR)
-		err = taint_run(&program, watch, &paths);
-	size_t kept = paths.store_count < PATHS_STORES ? paths.store_count : PATHS_STORES;
-	if (!err && kept)
-		add_lines(&program, &paths, kept);
+		err = taint_run(&program, NULL, watch, &paths);
+	if (!err)
+		find_lines(&program, &paths);
 	program_free(&program);
-	/* Results are kept for as long as the kernel is loaded. */
-	struct store_site *stores = err ? NULL : realloc(paths.stores, (kept + 1) * sizeof *stores);
-	paths.stores = stores ? stores : paths.stores;
 	if (err) {
 		kernel_paths_free(&paths);
 		return err;
 	}
+	trim(&paths);
 	*ret_paths = paths;
 	return 0;
+}
+
+/* One run for given values: special_run. */
+static int run_for(void *ctx, struct paths_values *values, struct kernel_paths *ret_paths)
+{
+	const struct program *program = ctx;
+	uint8_t *facts = calloc(program->count + (size_t)1, 1);
+	*ret_paths = (struct kernel_paths){.reason = PATHS_CLEAR};
+	int err = facts ? make_room(ret_paths, program->params_bytes) : -ENOMEM;
+	if (!err)
+		err = constants_run(program, values, facts);
+	if (!err)
+		err = taint_run(program, facts, NULL, ret_paths);
+	free(facts);
+	if (err)
+		kernel_paths_free(ret_paths);
+	return err;
+}
+
+int paths_for_cubin(const void *image, size_t bytes, const char *kernel, struct paths_values *values,
+                    struct kernel_paths *ret_paths, bool *ret_better)
+{
+	struct program program = {0};
+	struct elf elf;
+	int err = 0;
+	*ret_paths = (struct kernel_paths){.reason = PATHS_DAMAGED};
+	*ret_better = false;
+	if (elf_open(image, bytes, &elf))
+		return 0;
+	ret_paths->reason = program_build(&program, &elf, kernel, &err);
+	if (!err && ret_paths->reason == PATHS_CLEAR)
+		err = special_paths(run_for, &program, program.count, values, ret_paths, ret_better);
+	if (!err && *ret_better) {
+		find_lines(&program, ret_paths);
+		trim(ret_paths);
+	}
+	program_free(&program);
+	return err;
 }

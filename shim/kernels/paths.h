@@ -86,6 +86,31 @@ int paths_watch_cubin(const void *image, size_t bytes, const char *kernel, const
 int paths_watch_ptx(const char *text, size_t bytes, const char *kernel, const struct paths_watch *watch,
                     struct kernel_paths *ret_paths);
 
+/*
+ * Values of parameters, by the bytes of their block: known[i] says how far byte i is one to go by, and used[i] on return how far it decided something. `used` has room for
+ * as many as the two others.
+ */
+enum paths_knowledge {
+	VALUE_UNKNOWN,
+	VALUE_EXACT,
+	VALUE_SMALL, /* only that the aligned word of 4 bytes, all of this kind, is below PATHS_SMALL */
+};
+#define PATHS_SMALL 4096u /* high halves of addresses are larger, as a rule: nothing hangs on that, but time */
+struct paths_values {
+	const uint8_t *bytes, *known;
+	uint8_t *used;
+	size_t count;
+};
+
+/*
+ * What the kernel does where its parameters have these values, and values->used what that hangs on: it is the same for all values that are alike there. *ret_better: it says
+ * more than the answer for any values does. Some runs of the analysis. 0, -ENOENT, -ENOMEM.
+ */
+int paths_for_cubin(const void *image, size_t bytes, const char *kernel, struct paths_values *values,
+                    struct kernel_paths *ret_paths, bool *ret_better);
+int paths_for_ptx(const char *text, size_t bytes, const char *kernel, struct paths_values *values,
+                  struct kernel_paths *ret_paths, bool *ret_better);
+
 /* For paths_of_ptx(): source lines of its stores. */
 void paths_add_text_lines(const char *text, size_t bytes, struct kernel_paths *paths);
 

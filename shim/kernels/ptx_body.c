@@ -136,6 +136,7 @@ static bool place_parameter(struct ptxa_body *body, const struct ptxa_declaratio
 		program->watch->param(program->watch->ctx, body->function->argument_count - 1, (uint32_t)start,
 		                      declaration->bytes);
 	program->variables[variable].stored[0] = (uint32_t)start; /* until all are placed */
+	program->variables[variable].place = (uint32_t)start;
 	return true;
 }
 

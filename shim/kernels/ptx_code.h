@@ -83,6 +83,7 @@ enum ptxa_operand_kind {
 struct ptxa_operand {
 	uint8_t kind;
 	bool memory;    /* in brackets */
+	bool inverted;  /* ! or ~ stood before it: the value is another */
 	uint32_t id;    /* register, variable, or the first of a vector in the function's operands */
 	uint32_t count; /* of a vector */
 	int64_t offset; /* of an address; the value of a number */
@@ -104,7 +105,10 @@ struct ptxa_type {
 
 struct ptxa_instruction {
 	const struct ptxa_rule *rule;
+	const char *text; /* of its name, with the modifiers behind it */
 	uint32_t line;
+	uint32_t guard; /* register, or PTX_NONE */
+	bool guard_inverted;
 	uint16_t flags;
 	uint8_t space, second_space; /* enum ptxa_space, as named */
 	bool has_space, has_second;
@@ -129,6 +133,7 @@ struct ptxa_block {
 struct ptxa_variable {
 	uint8_t space;
 	uint32_t bytes, align;
+	uint32_t place;       /* of a parameter of the entry, in the block; else PTX_NONE */
 	uint32_t cells;       /* first of its words, PTX_NONE: not followed word by word */
 	uint32_t stored[2];   /* all that was stored, by the parity of its word */
 	uint32_t anywhere[2]; /* what was stored at an offset that is not known */
@@ -196,6 +201,16 @@ struct ptxa_program {
 	uint32_t handed_out; /* a set: what is stored where others can read it */
 	struct kernel_paths *paths;
 	const struct paths_watch *watch; /* or NULL */
+	struct paths_values *values;     /* of the parameters, or NULL: any */
+	uint8_t *facts; /* for those values, of the entry's instructions: enum ptxa_fact (ptx_constants.c); NULL: none */
+};
+
+/* What is decided about an instruction. */
+enum ptxa_fact {
+	PTX_FACT_NEVER = 1,  /* its guard is false */
+	PTX_FACT_ALWAYS = 2, /* ... true */
+	PTX_FACT_FIRST = 4,  /* a selection gives its first source */
+	PTX_FACT_SECOND = 8,
 };
 
 /* Elements of sets; the next odd number is the weak form. Words of the parameters come first. */
@@ -278,6 +293,8 @@ struct ptxa_name *ptxa_names_find(struct ptxa_names *names, struct ptxa_slice sl
 
 /* ptx_body.c: reads a function's parameters and body. False when stopped. */
 bool ptxa_body_read(struct ptxa_program *program, uint32_t function);
+/* ptx_constants.c: program->facts for program->values. False when there is no memory. */
+bool ptxa_constants(struct ptxa_program *program);
 /* ptx_flow.c: to a fixed point, then the results. False when stopped. */
 bool ptxa_flow(struct ptxa_program *program);
 

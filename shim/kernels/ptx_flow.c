@@ -141,6 +141,13 @@ static void flow_to(struct ptxa_step *step, uint32_t next)
 	step->program->work += function->state_count + 1;
 }
 
+static uint8_t fact_of(const struct ptxa_step *step, uint32_t instruction)
+{
+	const struct ptxa_program *program = step->program;
+
+	return program->facts && step->function == &program->functions[program->entry] ? program->facts[instruction] : 0;
+}
+
 static void follow(struct ptxa_step *step, uint32_t number)
 {
 	struct ptxa_function *function = step->function;
@@ -154,11 +161,15 @@ static void follow(struct ptxa_step *step, uint32_t number)
 	for (uint32_t i = block->first; i < block->end && !step->program->stop; i++) {
 		step->instruction = &function->code[i];
 		step->operands = &function->operands[step->instruction->first];
-		step_one(step);
+		step->fact = fact_of(step, i);
+		if (!(step->fact & PTX_FACT_NEVER))
+			step_one(step);
 		step->program->work += 1 + step->instruction->count;
 	}
-	flow_to(step, block->next[0]);
-	flow_to(step, block->next[1]);
+	if (!ends_block(last->rule->class) || !(step->fact & PTX_FACT_ALWAYS))
+		flow_to(step, block->next[0]);
+	if (!(step->fact & PTX_FACT_NEVER))
+		flow_to(step, block->next[1]);
 	for (uint32_t i = 0; last->rule->class == PTX_BRANCH_TABLE && i < last->extra; i++)
 		flow_to(step, function->block_of[function->targets[last->target + i]]);
 }
@@ -197,6 +208,8 @@ bool ptxa_flow(struct ptxa_program *program)
 			return false;
 	}
 	program->functions[program->entry].live = true;
+	if (program->values && !ptxa_constants(program))
+		return false;
 	do {
 		if (!pass(program))
 			return false;

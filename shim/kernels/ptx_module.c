@@ -194,8 +194,11 @@ uint32_t ptxa_variable_new(struct ptxa_program *program, enum ptxa_space space, 
 	               sizeof(*program->variables)))
 		return PTX_NONE;
 	variable = &program->variables[program->variable_count];
-	*variable = (struct ptxa_variable){
-		.space = (uint8_t)space, .bytes = declaration->bytes, .align = declaration->align, .cells = PTX_NONE};
+	*variable = (struct ptxa_variable){.place = PTX_NONE,
+	                                   .space = (uint8_t)space,
+	                                   .bytes = declaration->bytes,
+	                                   .align = declaration->align,
+	                                   .cells = PTX_NONE};
 	if ((space == PTX_LOCAL || space == PTX_PARAM) && words && words <= CELLS_EACH &&
 	    program->cell_count + words <= CELLS_MAX) {
 		while (program->cell_room < program->cell_count + words)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "shim/kernels/ptx_code.h"
+#include "shim/kernels/special.h"
 
 bool ptxa_unclear(struct ptxa_program *program, enum paths_reason reason, uint32_t line)
 {
@@ -84,6 +85,7 @@ static void free_program(struct ptxa_program *program)
 		free(function->values);
 		free(function->states);
 	}
+	free(program->facts);
 	free(program->functions);
 	free(program->variables);
 	free(program->cells);
@@ -178,39 +180,47 @@ static uint32_t entry_named(const struct ptxa_program *read, const char *kernel)
 	return entry != PTX_NONE && read->functions[entry].is_entry && read->functions[entry].has_body ? entry : PTX_NONE;
 }
 
-int ptx_module_paths(const struct ptx_module *module, const char *kernel, const struct paths_watch *watch,
-                     struct kernel_paths *ret_paths)
+/* One run: for these values, where there are some. */
+static int run(const struct ptx_module *module, const char *kernel, const struct paths_watch *watch,
+               struct paths_values *values, struct kernel_paths *ret_paths)
 {
-	const struct ptxa_program *read = &module->read;
 	struct ptxa_program program;
 	struct kernel_paths paths = {.slot_count = 0};
-	uint32_t entry;
+	uint32_t entry = entry_named(&module->read, kernel);
 	int error;
 
-	if (read->bytes > PTX_TEXT_MAX) {
-		*ret_paths = (struct kernel_paths){.reason = PATHS_LIMIT};
-		return 0;
-	}
-	entry = entry_named(read, kernel);
 	if (entry == PTX_NONE)
 		return -ENOENT;
-	error = copy_program(read, &program);
+	error = copy_program(&module->read, &program);
 	if (error)
 		return error;
 	program.entry = entry;
 	program.watch = watch;
+	program.values = values;
 	error = analyse(&program, module->good, &paths);
 	paths.reason = program.reason;
 	paths.reason_offset = program.reason_line;
 	free_program(&program);
-	if (error) {
+	if (error)
 		kernel_paths_free(&paths);
-		return error;
+	else
+		*ret_paths = paths;
+	return error;
+}
+
+int ptx_module_paths(const struct ptx_module *module, const char *kernel, const struct paths_watch *watch,
+                     struct kernel_paths *ret_paths)
+{
+	int error;
+
+	if (module->read.bytes > PTX_TEXT_MAX) {
+		*ret_paths = (struct kernel_paths){.reason = PATHS_LIMIT};
+		return 0;
 	}
-	if (module->has_lines)
-		paths_add_text_lines(read->text, read->bytes, &paths);
-	*ret_paths = paths;
-	return 0;
+	error = run(module, kernel, watch, NULL, ret_paths);
+	if (!error && module->has_lines)
+		paths_add_text_lines(module->read.text, module->read.bytes, ret_paths);
+	return error;
 }
 
 int paths_of_ptx(const char *text, size_t bytes, const char *kernel, struct kernel_paths *ret_paths)
@@ -227,6 +237,41 @@ int paths_watch_ptx(const char *text, size_t bytes, const char *kernel, const st
 	if (error)
 		return error;
 	error = ptx_module_paths(module, kernel, watch, ret_paths);
+	ptx_module_close(module);
+	return error;
+}
+
+struct question {
+	const struct ptx_module *module;
+	const char *kernel;
+};
+
+static int run_for(void *ctx, struct paths_values *values, struct kernel_paths *ret_paths)
+{
+	const struct question *question = ctx;
+
+	return run(question->module, question->kernel, NULL, values, ret_paths);
+}
+
+int paths_for_ptx(const char *text, size_t bytes, const char *kernel, struct paths_values *values,
+                  struct kernel_paths *ret_paths, bool *ret_better)
+{
+	struct ptx_module *module;
+	struct question question = {NULL, kernel};
+	int error;
+
+	*ret_paths = (struct kernel_paths){.reason = PATHS_LIMIT};
+	*ret_better = false;
+	if (bytes > PTX_TEXT_MAX)
+		return 0;
+	error = ptx_module_open(text, bytes, &module);
+	if (error)
+		return error;
+	question.module = module;
+	/* A line has some 20 bytes. */
+	error = special_paths(run_for, &question, bytes / 20, values, ret_paths, ret_better);
+	if (!error && *ret_better && module->has_lines)
+		paths_add_text_lines(text, bytes, ret_paths);
 	ptx_module_close(module);
 	return error;
 }

@@ -126,6 +126,7 @@ static bool scalar(struct ptxa_body *body, struct ptxa_operand *operand)
 
 	while (ptxa_lex_is(lexer, '!') || ptxa_lex_is(lexer, '-') || ptxa_lex_is(lexer, '+') || ptxa_lex_is(lexer, '~')) {
 		minus ^= ptxa_lex_is(lexer, '-');
+		operand->inverted |= ptxa_lex_is(lexer, '!') || ptxa_lex_is(lexer, '~');
 		ptxa_lex_next(lexer);
 	}
 	if (lexer->token.kind == PTX_TOKEN_NUMBER) {
@@ -345,7 +346,12 @@ static bool guard_read(struct ptxa_body *body, struct ptxa_instruction *instruct
 	if (!ptxa_lex_take(&body->lexer, '@'))
 		return true;
 	instruction->flags |= PTX_GUARDED;
-	return scalar(body, &predicate);
+	if (!scalar(body, &predicate))
+		return false;
+	if (predicate.kind == PTX_OPERAND_REGISTER)
+		instruction->guard = predicate.id;
+	instruction->guard_inverted = predicate.inverted;
+	return true;
 }
 
 static void count_definitions(struct ptxa_function *function, const struct ptxa_instruction *instruction)
@@ -368,7 +374,7 @@ static void count_definitions(struct ptxa_function *function, const struct ptxa_
 bool ptxa_statement_read(struct ptxa_body *body)
 {
 	struct ptxa_function *function = body->function;
-	struct ptxa_instruction instruction = {.line = body->lexer.token.line};
+	struct ptxa_instruction instruction = {.line = body->lexer.token.line, .guard = PTX_NONE};
 	struct ptxa_slice name, modifiers[MODIFIERS_MAX];
 	unsigned count = 0;
 	bool good;
@@ -378,6 +384,7 @@ bool ptxa_statement_read(struct ptxa_body *body)
 	if (body->lexer.token.kind != PTX_TOKEN_WORD)
 		return damaged(body);
 	name = body->lexer.token.slice;
+	instruction.text = name.text;
 	for (ptxa_lex_next(&body->lexer); body->lexer.token.kind == PTX_TOKEN_DOT; ptxa_lex_next(&body->lexer)) {
 		if (count == MODIFIERS_MAX)
 			return damaged(body);

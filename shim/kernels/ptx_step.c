@@ -81,7 +81,7 @@ void ptxa_write(struct ptxa_step *step, const struct ptxa_operand *operand, stru
 	state = function->registers[operand->id].state;
 	if (state == PTX_NONE)
 		step->program->changed |= ptxa_value_join(step->program, &function->values[operand->id], value);
-	else if (step->instruction->flags & PTX_GUARDED)
+	else if (step->instruction->flags & PTX_GUARDED && !(step->fact & PTX_FACT_ALWAYS))
 		ptxa_value_join(step->program, &step->current[state], value);
 	else
 		step->current[state] = value;
@@ -358,6 +358,8 @@ static struct ptxa_value result(struct ptxa_step *step)
 		return ptxa_source(step, 1);
 	case PTX_UNION:
 	case PTX_EXTREME:
+		if (step->fact & (PTX_FACT_FIRST | PTX_FACT_SECOND))
+			return ptxa_source(step, step->fact & PTX_FACT_FIRST ? 1 : 2);
 		return join(step);
 	case PTX_MIX:
 		return all_sources(step);

@@ -10,6 +10,7 @@ struct ptxa_step {
 	struct ptxa_value *current; /* registers with a value per place */
 	const struct ptxa_instruction *instruction;
 	const struct ptxa_operand *operands;
+	uint8_t fact; /* enum ptxa_fact */
 };
 
 static inline uint32_t ptxa_join(struct ptxa_step *step, uint32_t left, uint32_t right)

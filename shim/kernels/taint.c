@@ -339,11 +339,18 @@ void taint_step(struct taint *t, struct taint_step *step)
 {
 	const struct sass_insn *insn = &t->program->insns[step->insn];
 	t->insn = step->insn;
-	if (insn->never)
+	struct sass_insn unguarded;
+	uint8_t fact = taint_fact(t, t->insn);
+	if (insn->never || fact & FACT_NEVER)
 		return;
 	if (!insn->row) {
 		t->stop = PATHS_INSTRUCTION;
 		return;
+	}
+	if (fact & FACT_ALWAYS && insn->guard != 7) {
+		unguarded = *insn;
+		unguarded.guard = 7;
+		insn = &unguarded;
 	}
 	bump(t, step->bumped_before);
 	if (!step->records_only || t->recording) {

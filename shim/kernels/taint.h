@@ -6,6 +6,7 @@
 #ifndef CUCONST_KERNELS_TAINT_H
 #define CUCONST_KERNELS_TAINT_H
 
+#include "shim/kernels/constants.h"
 #include "shim/kernels/program.h"
 #include "shim/kernels/sets.h"
 #include "shim/kernels/taint_live.h"
@@ -98,6 +99,7 @@ struct taint {
 	const struct program *program;
 	struct kernel_paths *paths;
 	const struct paths_watch *watch; /* or NULL */
+	const uint8_t *facts; /* of each instruction, for given values of the parameters (constants.h); or NULL */
 	struct sets sets, targets;
 	uint32_t word_count;
 	bool *wide, *whole; /* by slot: inside a parameter of 8 bytes or more; is one of 8 bytes */
@@ -134,8 +136,9 @@ struct taint {
 	enum paths_reason stop; /* gave up, at insn */
 };
 
-/* Fills paths->slots and so on. `watch` may be NULL. 0 or -ENOMEM. */
-int taint_run(const struct program *program, const struct paths_watch *watch, struct kernel_paths *paths);
+/* Fills paths->slots and so on. `facts` and `watch` may be NULL. 0 or -ENOMEM. */
+int taint_run(const struct program *program, const uint8_t *facts, const struct paths_watch *watch,
+              struct kernel_paths *paths);
 
 /* For the files of this analysis. */
 void taint_step(struct taint *t, struct taint_step *step);
@@ -203,6 +206,12 @@ static inline set_id taint_one(struct taint *t, size_t member)
 
 /* The kind of a store that is told apart from its row: a cache line whose contents are dropped. */
 #define TAINT_KIND_DISCARD "CCTL.D"
+
+/* What is decided about an instruction: enum constants_fact. */
+static inline uint8_t taint_fact(const struct taint *t, uint32_t insn)
+{
+	return t->facts ? t->facts[insn] : 0;
+}
 
 /* Conclusions; heeded only while recording. */
 void taint_stored(struct taint *t, struct taint_pair address, const char *kind);

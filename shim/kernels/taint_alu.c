@@ -262,6 +262,10 @@ void taint_alu(struct taint *t, const struct sass_insn *insn)
 	sass_operands(&t->program->machine, insn, operands);
 	for (unsigned i = 0; i < 3; i++)
 		v[i] = operand(t, insn, &operands[i]);
+	/* A number for given values of the parameters: the product is no address for its sake. */
+	for (unsigned i = 0; i < 2; i++)
+		if (taint_fact(t, t->insn) & (i ? FACT_NUMBER_B : FACT_NUMBER_A))
+			v[i] = (struct taint_pair){0, 0};
 	bool wide = sass_wide_modifier(&t->program->machine, insn);
 	switch (insn->row->class) {
 	case SASS_COMPARE:
@@ -292,6 +296,17 @@ void taint_alu(struct taint *t, const struct sass_insn *insn)
 		return;
 	case SASS_CONVERT:
 		convert(t, insn, v[1]);
+		return;
+	case SASS_SELECT:
+		if (taint_fact(t, t->insn) & FACT_FIRST) {
+			write_result(t, insn, v[0], wide);
+			return;
+		}
+		if (taint_fact(t, t->insn) & FACT_SECOND) {
+			write_result(t, insn, insn->form == 2 || insn->form == 3 || insn->form == 7 ? v[2] : v[1], wide);
+			return;
+		}
+		mix(t, insn, v);
 		return;
 	default:
 		mix(t, insn, v);

@@ -148,7 +148,9 @@ void taint_reason(struct taint *t, enum paths_reason reason)
 
 void taint_stored(struct taint *t, struct taint_pair address, const char *kind)
 {
-	if (!t->recording)
+	/* Through null, for given values of the parameters: such an instruction is one that other values are for. */
+	bool nowhere = taint_fact(t, t->insn) & FACT_NULL && !address.low && !address.high;
+	if (!t->recording || nowhere)
 		return;
 	struct taint_judged *judged = judge(t, address);
 	struct taint_findings found = judged->found;

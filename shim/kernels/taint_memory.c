@@ -183,6 +183,8 @@ static void load_local(struct taint *t, const struct sass_insn *insn)
 static struct taint_pair address_of(struct taint *t, const struct sass_insn *insn, unsigned uniform, bool with_uniform)
 {
 	struct taint_pair address = taint_read_pair(t, insn, insn->a);
+	if (taint_fact(t, t->insn) & FACT_NULL)
+		address = (struct taint_pair){0, 0};
 	if (!with_uniform)
 		return address;
 	struct taint_pair u = taint_read_uniform_pair(t, insn, uniform);

@@ -183,8 +183,10 @@ static void flow_past(struct taint *t, const struct block *call)
 static void flow_out(struct taint *t, const struct block *block)
 {
 	const struct program *program = t->program;
+	uint8_t fact = taint_fact(t, block->last);
 	for (uint32_t i = 0; i < block->next_count; i++)
-		flow_into(t, program->next[block->next_first + i], FLOW_STACK | FLOW_BARRIERS, &t->changed);
+		if (!fact || !constants_cut(program, block, i, fact))
+			flow_into(t, program->next[block->next_first + i], FLOW_STACK | FLOW_BARRIERS, &t->changed);
 	if (block->return_point != PROGRAM_NONE)
 		flow_past(t, block);
 	for (uint32_t i = 0; i < block->returns_count; i++)
@@ -396,7 +398,8 @@ static int prepare(struct taint *t)
 	return 0;
 }
 
-int taint_run(const struct program *program, const struct paths_watch *watch, struct kernel_paths *paths)
+int taint_run(const struct program *program, const uint8_t *facts, const struct paths_watch *watch,
+              struct kernel_paths *paths)
 {
 	struct taint *t = calloc(1, sizeof *t);
 	if (!t)
@@ -404,6 +407,7 @@ int taint_run(const struct program *program, const struct paths_watch *watch, st
 	t->program = program;
 	t->paths = paths;
 	t->watch = watch;
+	t->facts = facts;
 	t->error = prepare(t);
 	if (!t->error && !t->stop)
 		solve_memory(t);

@@ -1,10 +1,9 @@
 #include "shim/report/fold.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
-#include "shim/report/buffer.h"
+#include "registry/lock.h"
 
 #define SLOTS (FOLD_SITES * 2) /* half full at most: probes stay short */
 #define NATIVE_KEY_FRAMES 8
@@ -12,12 +11,12 @@
 _Static_assert((SLOTS & (SLOTS - 1)) == 0, "slots are masked");
 
 static struct {
-	pthread_mutex_t lock;
+	struct lock lock;
 	unsigned used;
 	uint16_t slots[SLOTS]; /* index into sites + 1, 0: free */
 	struct fold_site sites[FOLD_SITES];
 	struct fold_site other;
-} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} table = {.lock = LOCK_INITIALIZER(LOCK_OUTPUT)};
 
 static _Atomic uint64_t total;
 
@@ -34,14 +33,9 @@ static uint64_t mix_text(uint64_t key, const char *text)
 	return mix(key, text != NULL);
 }
 
-static const struct site *event_site(const struct report_event *event)
-{
-	return event->site ? event->site : event->kernel ? &event->kernel->site : NULL;
-}
-
 static uint64_t event_key(const struct report_event *event, const struct site_frame *frame)
 {
-	const struct site *site = event_site(event);
+	const struct site *site = report_event_site(event);
 	uint64_t key = mix(mix(0xcbf29ce484222325u, event->kind), event->action);
 
 	key = mix_text(key, event->api);
@@ -110,13 +104,13 @@ static bool is_power_of_ten(uint64_t count)
 
 enum fold_answer fold_count(const struct report_event *event, uint64_t limit, struct fold_site *ret_site)
 {
-	const struct site *site = event_site(event);
+	const struct site *site = report_event_site(event);
 	const struct site_frame *frame = site ? site_user_frame(site) : NULL;
 	uint64_t key = event_key(event, frame);
 	enum fold_answer answer = FOLD_WRITE;
 	struct fold_site *entry;
 
-	pthread_mutex_lock(&table.lock);
+	lock_acquire(&table.lock);
 	entry = find(key, event, frame);
 	entry->count++;
 	if (entry->count > limit) {
@@ -127,7 +121,7 @@ enum fold_answer fold_count(const struct report_event *event, uint64_t limit, st
 		entry->mentioned = entry->count;
 		*ret_site = *entry;
 	}
-	pthread_mutex_unlock(&table.lock);
+	lock_release(&table.lock);
 	return answer;
 }
 
@@ -135,7 +129,7 @@ bool fold_next(unsigned *index, uint64_t limit, struct fold_site *ret_site)
 {
 	bool found = false;
 
-	pthread_mutex_lock(&table.lock);
+	lock_acquire(&table.lock);
 	while (!found && *index <= table.used) {
 		struct fold_site *entry = *index == table.used ? &table.other : &table.sites[*index];
 
@@ -146,7 +140,7 @@ bool fold_next(unsigned *index, uint64_t limit, struct fold_site *ret_site)
 			*ret_site = *entry;
 		}
 	}
-	pthread_mutex_unlock(&table.lock);
+	lock_release(&table.lock);
 	return found;
 }
 
@@ -159,6 +153,6 @@ void fold_postfork_child(void)
 {
 	/* Another thread of the parent may have held the lock, in the middle of a change. */
 	memset(&table, 0, sizeof(table));
-	table.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	table.lock = (struct lock)LOCK_INITIALIZER(LOCK_OUTPUT);
 	atomic_store(&total, 0);
 }

@@ -159,6 +159,19 @@ static void put_frame(struct buffer *buf, const struct site_frame *frame)
 	put_number(buf, "line", frame->line > 0 ? (uint64_t)frame->line : 0);
 }
 
+/* A Python frame as an object; null when there is none: `frame` is NULL or has no file. */
+static void put_site(struct buffer *buf, const struct site_frame *frame)
+{
+	if (!frame || !frame->file) {
+		put_null(buf, "site");
+		return;
+	}
+	key(buf, "site");
+	buffer_string(buf, "{");
+	put_frame(buf, frame);
+	buffer_string(buf, "}");
+}
+
 static void put_kernel(struct buffer *buf, const struct report_kernel *kernel)
 {
 	char text[NAME_LIMIT];
@@ -187,16 +200,7 @@ static void put_range(struct buffer *buf, const struct range *range, int device)
 	put_number(buf, "bytes", range->end - range->start);
 	put_index(buf, "device", device);
 	put_number(buf, "handle", range->handle);
-	if (range->site.file) {
-		struct site_frame frame = {range->site.file, range->site.function, range->site.line};
-
-		key(buf, "site");
-		buffer_string(buf, "{");
-		put_frame(buf, &frame);
-		buffer_string(buf, "}");
-	} else {
-		put_null(buf, "site");
-	}
+	put_site(buf, &(struct site_frame){range->site.file, range->site.function, range->site.line});
 	buffer_string(buf, "}");
 }
 
@@ -275,18 +279,9 @@ static void put_native(struct list *list, const struct site *site)
 static void put_candidates(struct list *list, const struct report_kernel *kernels, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		const struct site_frame *frame = site_user_frame(&kernels[i].site);
-
 		item_start(list);
 		put_kernel(list->buf, &kernels[i]);
-		if (frame) {
-			key(list->buf, "site");
-			buffer_string(list->buf, "{");
-			put_frame(list->buf, frame);
-			buffer_string(list->buf, "}");
-		} else {
-			put_null(list->buf, "site");
-		}
+		put_site(list->buf, site_user_frame(&kernels[i].site));
 		if (!item_end(list))
 			return;
 	}
@@ -337,7 +332,7 @@ static void put_lists(struct buffer *buf, const struct report_event *event, cons
 
 void json_event(struct buffer *buf, uint64_t seq, const struct report_event *event)
 {
-	const struct site *site = event->site ? event->site : event->kernel ? &event->kernel->site : NULL;
+	const struct site *site = report_event_site(event);
 
 	start(buf, seq, json_kind_name(event->kind));
 	put_string(buf, "evidence", evidence_names[event->evidence], WORD_LIMIT);
@@ -384,14 +379,7 @@ void json_folded(struct buffer *buf, uint64_t seq, const struct fold_site *site)
 	put_string(buf, "kernel", site->kernel, NAME_LIMIT);
 	put_string(buf, "label", site->other ? NULL : site->label, LABEL_LIMIT);
 	put_number(buf, "handle", site->handle);
-	if (site->frame.file) {
-		key(buf, "site");
-		buffer_string(buf, "{");
-		put_frame(buf, &site->frame);
-		buffer_string(buf, "}");
-	} else {
-		put_null(buf, "site");
-	}
+	put_site(buf, &site->frame);
 	put_number(buf, "count", site->count);
 	put_number(buf, "folded", site->count > options_get()->site_limit ? site->count - options_get()->site_limit : 0);
 	buffer_string(buf, "}\n");

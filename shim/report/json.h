@@ -1,4 +1,4 @@
-/* Records for machines: one line of JSON each; README.md documents every field. Thread-safe: works on its arguments only. */
+/* Records for machines: one line of JSON each; LOG.md documents every field. Thread-safe: works on its arguments only. */
 #ifndef CUCONST_REPORT_JSON_H
 #define CUCONST_REPORT_JSON_H
 

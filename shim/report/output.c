@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "registry/lock.h"
 #include "shim/report/buffer.h"
 
 /* Programs that close "all" descriptors or count on low numbers stay below this. */
@@ -19,15 +20,15 @@
 #define HOST_SIZE 256
 
 static struct {
-	pthread_mutex_t lock; /* guards the rest; nothing but system calls is made under it */
-	int fd;               /* -1: closed */
+	struct lock lock; /* guards the rest; nothing but system calls is made under it */
+	int fd;           /* -1: closed */
 	dev_t dev;
 	ino_t ino;
 	bool torn; /* the last write was cut: the next record starts on a line of its own */
 	bool rooted;
 	char root[PATH_MAX]; /* the folder at the first call: the program may change it before a fork or a reopening */
 	char path[PATH_MAX];
-} log_file = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
+} log_file = {.lock = LOCK_INITIALIZER(LOCK_OUTPUT), .fd = -1};
 
 static _Atomic uint64_t log_lost, text_lost;
 static _Atomic int log_errno, text_errno;
@@ -203,14 +204,14 @@ int output_log_open(const char *pattern, const char **ret_path)
 	int error;
 
 	guard_enter(&guard);
-	pthread_mutex_lock(&log_file.lock);
+	lock_acquire(&log_file.lock);
 	if (!log_file.rooted && !getcwd(log_file.root, sizeof(log_file.root)))
 		strcpy(log_file.root, ".");
 	log_file.rooted = true;
 	error = expand(pattern);
 	if (!error)
 		error = open_path();
-	pthread_mutex_unlock(&log_file.lock);
+	lock_release(&log_file.lock);
 	guard_leave(&guard);
 	*ret_path = log_file.path;
 	return error;
@@ -240,7 +241,7 @@ bool output_log(const char *text, size_t length)
 	ssize_t done;
 
 	guard_enter(&guard);
-	pthread_mutex_lock(&log_file.lock);
+	lock_acquire(&log_file.lock);
 	done = check_open();
 	if (!done && log_file.torn && write_once(log_file.fd, "\n", 1) == 1)
 		log_file.torn = false;
@@ -250,7 +251,7 @@ bool output_log(const char *text, size_t length)
 		log_file.torn = true;
 		done = -ENOSPC;
 	}
-	pthread_mutex_unlock(&log_file.lock);
+	lock_release(&log_file.lock);
 	if (done < 0) {
 		atomic_fetch_add(&log_lost, 1);
 		atomic_store(&log_errno, (int)-done);
@@ -263,9 +264,9 @@ bool output_log_is_open(void)
 {
 	bool open;
 
-	pthread_mutex_lock(&log_file.lock);
+	lock_acquire(&log_file.lock);
 	open = log_file.fd >= 0;
-	pthread_mutex_unlock(&log_file.lock);
+	lock_release(&log_file.lock);
 	return open;
 }
 
@@ -316,7 +317,7 @@ struct output_trouble output_trouble(void)
 void output_postfork_child(void)
 {
 	/* The lock may have been held by a thread that the child does not have. Our copy of the descriptor belongs to the child. */
-	log_file.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	log_file.lock = (struct lock)LOCK_INITIALIZER(LOCK_OUTPUT);
 	if (is_ours())
 		close(log_file.fd);
 	log_file.fd = -1;

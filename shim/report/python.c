@@ -21,7 +21,8 @@
 #define TABLE 4096           /* bytes of a line table that are copied to the stack, larger ones to the heap */
 #define TABLE_MAX (64 << 20) /* no code object has a larger one */
 #define LINE_BITS 24         /* lines beyond are not remembered */
-#define NOT_PYTHON 3         /* owners from here on are the interpreter's or C's */
+#define ASK_CYCLES (UINT64_C(1) << 22)
+#define NOT_PYTHON 3 /* owners from here on are the interpreter's or C's */
 
 /* What is known of the interpreter; fixed once found. */
 struct interpreter {
@@ -96,14 +97,20 @@ static int read_loads(struct dl_phdr_info *info, size_t size, void *data)
 
 /*
  * Py_IsInitialized, or NULL. Looking through every library's symbols is not for every launch of a program without
- * Python: once it was absent, it is looked for again when something more was loaded.
+ * Python: once it was absent, it is looked for again when something more was loaded. To ask for that takes the loader's lock, so it is done every
+ * millisecond or two: it takes an interpreter longer to start once it is loaded.
  */
 static void *find_initialized(void *(*lookup)(const char *))
 {
 	static _Atomic uint64_t absent; /* this many objects had been loaded then; 0: not looked for yet */
-	uint64_t loads = 0;
+	static _Atomic uint64_t asked;  /* when, in cycles */
+	uint64_t loads = 0, now = __builtin_ia32_rdtsc();
 	void *found;
 
+	if (now - atomic_load_explicit(&asked, memory_order_relaxed) < ASK_CYCLES &&
+	    atomic_load_explicit(&absent, memory_order_relaxed))
+		return NULL;
+	atomic_store_explicit(&asked, now, memory_order_relaxed);
 	dl_iterate_phdr(read_loads, &loads);
 	if (loads == atomic_load_explicit(&absent, memory_order_relaxed))
 		return NULL;

@@ -1,13 +1,13 @@
 #include "shim/report/report.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "registry/lock.h"
 #include "shim/report/buffer.h"
 #include "shim/report/fold.h"
 #include "shim/report/json.h"
@@ -22,7 +22,7 @@
 #define CLOSE_WAIT_MS 2000 /* stderr may be a pipe that nobody reads */
 
 static struct {
-	pthread_mutex_t lock; /* held while the outputs are opened, nothing else */
+	struct lock lock; /* held while the outputs are opened, nothing else; the log's own is taken under it */
 	_Atomic bool open;
 	bool suppressions; /* loaded; survives a fork */
 	_Atomic bool text; /* events go to stderr */
@@ -30,7 +30,7 @@ static struct {
 	_Atomic bool closed;
 	_Atomic unsigned writing; /* threads that are recording */
 	_Atomic uint64_t seq;
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} state = {.lock = LOCK_INITIALIZER(LOCK_REPORT)};
 
 static const char *_Atomic notes[NOTES];
 
@@ -118,12 +118,12 @@ void report_open(void)
 
 	if (atomic_load_explicit(&state.open, memory_order_acquire))
 		return;
-	pthread_mutex_lock(&state.lock);
+	lock_acquire(&state.lock);
 	if (!atomic_load_explicit(&state.open, memory_order_relaxed)) {
 		open_outputs();
 		atomic_store_explicit(&state.open, true, memory_order_release);
 	}
-	pthread_mutex_unlock(&state.lock);
+	lock_release(&state.lock);
 	errno = saved;
 }
 
@@ -260,7 +260,7 @@ void report_postfork_child(void)
 	int saved = errno;
 
 	/* The log is opened by the first record: most children only call exec. */
-	state.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	state.lock = (struct lock)LOCK_INITIALIZER(LOCK_REPORT);
 	atomic_store(&state.open, false);
 	atomic_store(&state.said, false);
 	atomic_store(&state.closed, false);

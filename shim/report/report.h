@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 #include "registry/registry.h"
-#include "shim/effects/effect.h"
 #include "shim/kernels/paths.h"
 #include "shim/report/site.h"
 
@@ -82,6 +81,12 @@ struct report_event {
 	int result;             /* CUresult the program got; 0 success */
 	const struct site *site; /* of the call; NULL: none */
 };
+
+/* Where it was called from: the event's own site, else that of the launch. NULL: not known. */
+static inline const struct site *report_event_site(const struct report_event *event)
+{
+	return event->site ? event->site : event->kernel ? &event->kernel->site : NULL;
+}
 
 /* Counters of the last line; filled by the caller. */
 struct report_summary {

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
-#include <string.h>
 
+#include "shim/report/library_file.h"
 #include "shim/report/native.h"
 #include "shim/report/python.h"
 
@@ -14,31 +14,6 @@ void site_prepare(void)
 
 	native_prepare();
 	errno = saved;
-}
-
-/* ".../lib/python3.12/...", whatever the prefix, and the zipped library. */
-static bool in_standard_library(const char *file)
-{
-	const char *at = file;
-
-	while ((at = strstr(at, "/lib/python3"))) {
-		at += strlen("/lib/python3");
-		at += strspn(at, "0123456789");
-		if (!strncmp(at, ".zip/", 5))
-			return true;
-		at += *at == '.';
-		at += strspn(at, "0123456789");
-		at += *at == 't'; /* free-threaded builds have folders of their own */
-		if (*at == '/')
-			return true;
-	}
-	return false;
-}
-
-static bool looks_like_library(const char *file)
-{
-	return strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") || strstr(file, "/python/cuconst/") ||
-	       !strncmp(file, "<frozen ", 8) || !strncmp(file, "<__array_function__", 19) || in_standard_library(file);
 }
 
 /* Interned text is never freed, so what was found of a pointer stays true. The answer is in the pointer's top bit, which no address of a program has. */
@@ -51,7 +26,7 @@ static bool is_library_file(const char *file)
 	uintptr_t known = atomic_load_explicit(place, memory_order_relaxed);
 
 	if ((known & ~library) != (uintptr_t)file) {
-		known = (uintptr_t)file | (looks_like_library(file) ? library : 0);
+		known = (uintptr_t)file | (library_file(file) ? library : 0);
 		atomic_store_explicit(place, known, memory_order_relaxed);
 	}
 	return known & library;

@@ -49,14 +49,13 @@ __attribute__((no_sanitize("address", "thread"))) static uintptr_t load_slot(uin
  */
 bool stack_memo_find(uintptr_t caller, uintptr_t top, struct stack_shape *ret_shape)
 {
-	struct stack_shape shape = {.caller = caller, .top = top};
-
-	if (!read_place(place_of(caller, top), &shape))
+	ret_shape->caller = caller;
+	ret_shape->top = top;
+	if (!read_place(place_of(caller, top), ret_shape))
 		return false;
-	for (int i = 0; i < shape.count; i++)
-		if (load_slot(top + shape.slot[i]) != shape.frame[i])
+	for (int i = 0; i < ret_shape->count; i++)
+		if (load_slot(top + ret_shape->slot[i]) != ret_shape->frame[i])
 			return false;
-	*ret_shape = shape;
 	return true;
 }
 

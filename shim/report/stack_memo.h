@@ -19,7 +19,7 @@ struct stack_shape {
 	uint32_t slot[SITE_NATIVE_FRAMES]; /* above `top` */
 };
 
-/* True: the calling thread's stack is the one kept for this caller and top. */
+/* True: the calling thread's stack is the one kept for this caller and top. Else *ret_shape says nothing. */
 bool stack_memo_find(uintptr_t caller, uintptr_t top, struct stack_shape *ret_shape);
 
 void stack_memo_keep(const struct stack_shape *shape);

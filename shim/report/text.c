@@ -425,7 +425,7 @@ static void put_end(struct buffer *buf)
 
 void text_event(struct buffer *buf, const struct report_event *event, bool color)
 {
-	const struct site *site = event->site ? event->site : event->kernel ? &event->kernel->site : NULL;
+	const struct site *site = report_event_site(event);
 	enum phrase phrase = event_phrase(event);
 
 	put_start(buf, phrase, color);

@@ -8,6 +8,9 @@
 #include "shim/cuconst.h"
 
 #define FLAG_READ_ONLY UINT64_C(1)
+#define FLAG_COPIED UINT64_C(2)
+#define VERSION 1
+#define CUDA 2
 
 struct dl_tensor {
 	void *data;
@@ -62,6 +65,22 @@ static void drop_versioned(struct dl_versioned *out)
 	drop((struct view_tensor *)(void *)out);
 }
 
+/* Of items of whole bytes that lie one after the other, in device memory; 0: they do not, there are none, or too many. */
+static size_t bytes_of(const struct dl_tensor *tensor)
+{
+	size_t bits = (size_t)tensor->bits * tensor->lanes, bytes = bits / 8;
+	int64_t step = 1;
+	if (tensor->device_type != CUDA || bits % 8 || tensor->ndim < 0 || (tensor->ndim && !tensor->shape))
+		return 0;
+	for (int32_t i = tensor->ndim; i-- > 0;) {
+		int64_t count = tensor->shape[i];
+		if (count <= 0 || (tensor->strides && count > 1 && tensor->strides[i] != step) ||
+		    __builtin_mul_overflow(step, count, &step) || __builtin_mul_overflow(bytes, (size_t)count, &bytes))
+			return 0;
+	}
+	return bytes;
+}
+
 __attribute__((visibility("default"))) void *cuconst_dlpack_view(void *managed, int versioned, int as_versioned,
                                                                  uint64_t address)
 {
@@ -83,4 +102,16 @@ __attribute__((visibility("default"))) void *cuconst_dlpack_view(void *managed, 
 	view->out.versioned = (struct dl_versioned){
 		.major = 1, .minor = 0, .deleter = drop_versioned, .flags = flags | FLAG_READ_ONLY, .tensor = tensor};
 	return &view->out.versioned;
+}
+
+__attribute__((visibility("default"))) void *cuconst_dlpack_view_known(void *managed, int versioned, int as_versioned)
+{
+	const struct dl_versioned *with_flags = versioned ? managed : NULL;
+	const struct dl_plain *plain = managed;
+	if (!managed || (with_flags && (with_flags->major != VERSION || with_flags->flags & FLAG_COPIED)))
+		return NULL;
+	const struct dl_tensor *tensor = with_flags ? &with_flags->tensor : &plain->tensor;
+	uint64_t at = (uint64_t)(uintptr_t)tensor->data + tensor->byte_offset;
+	uint64_t address = cuconst_view_known(at, bytes_of(tensor));
+	return address ? cuconst_dlpack_view(managed, versioned, as_versioned, address) : NULL;
 }

@@ -114,6 +114,29 @@ static enum twin_answer mirror(const struct space *space, struct mapping *mappin
 	return TWIN_OK;
 }
 
+static void unmap_twin(struct space *space, uint64_t start, uint64_t bytes)
+{
+	if (drv.cuMemUnmap(start, bytes) == CUDA_SUCCESS)
+		return;
+	if (space->stuck_count < SPACE_STUCK) {
+		space->stuck[space->stuck_count].start = start;
+		space->stuck[space->stuck_count].bytes = bytes;
+	}
+	space->stuck_count++;
+}
+
+/* Before something else is mapped there. */
+static void try_stuck_again(struct space *space)
+{
+	size_t listed = space->stuck_count < SPACE_STUCK ? space->stuck_count : SPACE_STUCK;
+	for (size_t i = listed; i-- > 0;) {
+		if (drv.cuMemUnmap(space->stuck[i].start, space->stuck[i].bytes) != CUDA_SUCCESS)
+			continue;
+		space->stuck[i] = space->stuck[--listed];
+		space->stuck_count--;
+	}
+}
+
 static void withdraw(const struct space *space)
 {
 	for (size_t i = 0; i < space->count; i++)
@@ -167,6 +190,8 @@ static void give_up(struct space *space)
 enum twin_answer mirror_complete(struct space *space)
 {
 	bool had_twin = space->twin;
+	if (space->stuck_count)
+		try_stuck_again(space);
 	enum twin_answer answer = had_twin ? TWIN_OK : reserve(space);
 	if (answer != TWIN_OK)
 		return answer;
@@ -215,7 +240,7 @@ void mirror_drop(struct space *space, uint64_t start, uint64_t end)
 		bool inside = mapping->start >= start && mapping->start + mapping->bytes <= end;
 		bool mirrored = inside && mapping->state == MAPPING_MIRRORED;
 		if (bytes && (!mirrored || run + bytes != twin_start(space, mapping))) {
-			drv.cuMemUnmap(run, bytes);
+			unmap_twin(space, run, bytes);
 			bytes = 0;
 		}
 		if (inside) {
@@ -228,7 +253,22 @@ void mirror_drop(struct space *space, uint64_t start, uint64_t end)
 		}
 	}
 	if (bytes)
-		drv.cuMemUnmap(run, bytes);
+		unmap_twin(space, run, bytes);
+}
+
+/* Whatever is mapped there still, mapping by mapping. */
+static void unmap_all(uint64_t start, uint64_t end)
+{
+	CUdeviceptr base;
+	size_t bytes;
+	for (uint64_t at = start; at < end;) {
+		if (drv.cuMemGetAddressRange_v2(&base, &bytes, at) != CUDA_SUCCESS) {
+			at += TWIN_GRANULE;
+			continue;
+		}
+		drv.cuMemUnmap(base, bytes);
+		at = base + bytes;
+	}
 }
 
 void mirror_end(struct space *space)
@@ -236,6 +276,9 @@ void mirror_end(struct space *space)
 	if (!space->twin)
 		return;
 	twin_map_clear(space->twin, space->bytes);
+	if (space->stuck_count)
+		unmap_all(space->twin, space->twin + space->bytes);
+	space->stuck_count = 0;
 	drv.cuMemAddressFree(space->twin, space->bytes);
 	space->twin = 0;
 }

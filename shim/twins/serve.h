@@ -52,6 +52,12 @@ CUresult serve_range(CUdeviceptr *ret_base, size_t *ret_bytes, CUdeviceptr addre
  */
 bool serve_overrun(CUdeviceptr start, CUdeviceptr end);
 
+/*
+ * Was SYNC_MEMOPS ever set for served memory? Then copies and sets that are not asynchronous are to have ended when they return, as far as we can tell: the driver
+ * does not keep that attribute for mapped memory.
+ */
+bool serve_synchronous(void);
+
 /* The context of a served allocation that holds `address`; NULL: not served. The driver answers NULL for all mapped memory. */
 CUcontext serve_context(CUdeviceptr address);
 

@@ -117,10 +117,15 @@ static bool changes_block(CUdeviceptr address, bool sync)
 	return changes;
 }
 
+/* Was any allocation ever to be synchronous? */
+static _Atomic bool synchronous;
+
 static void remember_sync(CUdeviceptr address, bool sync)
 {
 	struct place place;
 
+	if (sync)
+		atomic_store_explicit(&synchronous, true, memory_order_relaxed);
 	lock_acquire(&serve_lock);
 	if (piece_at(address, &place) && place.piece->sync != sync) {
 		place.piece->sync = sync;
@@ -129,6 +134,7 @@ static void remember_sync(CUdeviceptr address, bool sync)
 	lock_release(&serve_lock);
 }
 
+/* An H200 (580) sets no attribute of mapped memory: NOT_SUPPORTED. What plain memory would let be set is done by us then, the rest is as wrong as there. */
 CUresult serve_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
 	if (!serve_used())
@@ -139,9 +145,16 @@ CUresult serve_cuPointerSetAttribute(const void *value, CUpointer_attribute attr
 	CUresult result = CUDA_SUCCESS;
 	if (!ours || changes_block(ptr, sync))
 		result = drv.cuPointerSetAttribute(value, attribute, asked(ptr, &fact));
+	if (fact.live && result == CUDA_ERROR_NOT_SUPPORTED)
+		result = ours ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	if (ours && result == CUDA_SUCCESS)
 		remember_sync(ptr, sync);
 	return result;
+}
+
+bool serve_synchronous(void)
+{
+	return atomic_load_explicit(&synchronous, memory_order_relaxed);
 }
 
 /* The driver cannot share mapped memory this way, and the whole slab must not be shared. */

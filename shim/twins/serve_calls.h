@@ -27,6 +27,13 @@ __typeof__(cuMemSetAccess) serve_cuMemSetAccess;
 __typeof__(cuMemGetAccess) serve_cuMemGetAccess;
 __typeof__(cuMemRetainAllocationHandle) serve_cuMemRetainAllocationHandle;
 
+/* serve_graphs.c */
+__typeof__(cuGraphAddMemsetNode) serve_cuGraphAddMemsetNode;
+__typeof__(cuGraphAddNode) serve_cuGraphAddNode;
+__typeof__(cuGraphAddNode_v2) serve_cuGraphAddNode_v2;
+__typeof__(cuGraphExecMemsetNodeSetParams) serve_cuGraphExecMemsetNodeSetParams;
+__typeof__(cuGraphExecNodeSetParams) serve_cuGraphExecNodeSetParams;
+
 /* serve_peers.c */
 __typeof__(cuCtxEnablePeerAccess) serve_cuCtxEnablePeerAccess;
 __typeof__(cuCtxDisablePeerAccess) serve_cuCtxDisablePeerAccess;

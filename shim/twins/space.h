@@ -16,6 +16,8 @@ struct mapping {
 	enum mapping_state state;
 };
 
+#define SPACE_STUCK 4
+
 /* One reserved address range. Whoever entered it owns all members but `start`, `bytes` and `busy`. */
 struct space {
 	uint64_t start, bytes;
@@ -24,6 +26,11 @@ struct space {
 	bool found;    /* nobody saw it being reserved: its bounds are those of the mappings that were found */
 	bool broken;   /* not all that is readable could be mirrored: no address of it has a twin */
 	bool busy;     /* somebody entered it; under the table's lock */
+	/* Of the twin, what could not be unmapped: it keeps memory, and is tried again. More than there is room for: at the end of the twin. */
+	struct {
+		uint64_t start, bytes;
+	} stuck[SPACE_STUCK];
+	size_t stuck_count;       /* beyond SPACE_STUCK: counted only */
 	struct mapping *mappings; /* by ascending start */
 	size_t count, room;
 };

@@ -1,218 +1,25 @@
 #include "shim/verdict/fault.h"
 
-#include <pthread.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <time.h>
 
+#include "shim/effects/capture.h"
 #include "shim/hook_state.h"
+#include "shim/verdict/adrift.h"
+#include "shim/verdict/fault_notes.h"
 #include "shim/verdict/judge_internal.h"
 #include "shim/verdict/lifecycle.h"
 #include "shim/verdict/options.h"
 #include "shim/verdict/protect.h"
 
-#define NOTES 512         /* a power of two: launches in flight beyond these are only counted */
-#define NOTES_OF_LAUNCH 8 /* slots of one launch */
-#define CANDIDATES 64     /* in a record */
-#define CONTEXTS 64       /* that faulted */
-#define ADRIFT_MS 100     /* for a launch whose stream is gone: nothing tells any more when it ends well */
+#define CANDIDATES 64 /* in a record */
+#define CONTEXTS 64   /* that faulted */
+#define ASKED 16      /* streams that are asked about at a time, and threads that ask */
+#define ADRIFT_MS 100 /* for a launch whose stream is gone, and nothing tells any more when it ends well */
 #define PAUSE_NS 20000
 
-/*
- * One slot of one launch. `turn` is twice the note's number plus two; odd while somebody has it to himself, to write or to read the plain members. Who does not get it
- * goes without.
- */
-struct note {
-	_Atomic uint64_t turn;
-	_Atomic uint64_t ended;  /* the turn that is known to have ended well */
-	_Atomic uint64_t adrift; /* the turn whose stream was destroyed before it ended */
-	_Atomic(CUcontext) context;
-	_Atomic uint64_t stream;
-	_Atomic uint64_t thread; /* CU_STREAM_PER_THREAD is another stream in each */
-	uint64_t launch;         /* number of the first note of the same launch */
-	uint64_t graph;
-	registry_handle range;
-	struct report_kernel kernel;
-	struct outer outer;
-};
-
-static struct note *_Atomic notes; /* NOTES of them */
-static _Atomic uint64_t noted;
-static _Atomic uint64_t settled; /* all notes before this number have ended */
+static _Atomic uint64_t blamed; /* what was noted before this number was a candidate of the last fault, or cleared of it */
 static _Atomic(CUcontext) faulted[CONTEXTS];
-
-void fault_start(void)
-{
-	struct note *none = NULL;
-	if (atomic_load_explicit(&notes, memory_order_acquire))
-		return;
-	/* Untouched pages cost nothing. */
-	void *made = mmap(NULL, NOTES * sizeof *none, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (made != MAP_FAILED && !atomic_compare_exchange_strong(&notes, &none, made))
-		munmap(made, NOTES * sizeof *none);
-}
-
-static CUcontext current(void)
-{
-	CUcontext context = NULL;
-	return drv.cuCtxGetCurrent && drv.cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : NULL;
-}
-
-/* Was this slot's value one that faults when it is stored through? */
-static bool holds_twin(const struct call_slot *slot)
-{
-	return slot->twin ||
-	       (slot->range->flags & RANGE_TWIN && slot->value >= slot->range->start && slot->value < slot->range->end);
-}
-
-/* The same parameter slot is listed for each range that it concerns. */
-static bool listed_before(const struct call *call, size_t nth)
-{
-	for (size_t i = 0; i < nth; i++)
-		if (holds_twin(&call->slots[i]) && call->slots[i].function == call->slots[nth].function &&
-		    call->slots[i].argument == call->slots[nth].argument &&
-		    call->slots[i].offset == call->slots[nth].offset)
-			return true;
-	return false;
-}
-
-static uint64_t turn_of(uint64_t number)
-{
-	return 2 * (number + 1);
-}
-
-static void write_note(const struct call *call, const struct call_slot *slot, CUcontext context, uint64_t *launch)
-{
-	uint64_t number = atomic_fetch_add(&noted, 1);
-	struct note *note = &atomic_load_explicit(&notes, memory_order_relaxed)[number % NOTES];
-	uint64_t turn = atomic_load_explicit(&note->turn, memory_order_relaxed);
-	/* Somebody is still writing what was here NOTES launches ago: this one goes unnoted. */
-	if (turn & 1 || !atomic_compare_exchange_strong(&note->turn, &turn, turn | 1))
-		return;
-	if (*launch == UINT64_MAX)
-		*launch = number;
-	atomic_store_explicit(&note->context, context, memory_order_relaxed);
-	atomic_store_explicit(&note->stream, address_of(call->stream), memory_order_relaxed);
-	atomic_store_explicit(&note->thread, (uint64_t)pthread_self(), memory_order_relaxed);
-	note->launch = *launch;
-	note->graph = call->graph;
-	note->range = slot->range->handle;
-	judge_slot_kernel(call, slot, &note->kernel);
-	note->outer = call->judgement->outer;
-	atomic_store_explicit(&note->turn, turn_of(number), memory_order_release);
-}
-
-bool fault_note(const struct call *call)
-{
-	uint64_t launch = UINT64_MAX;
-	CUcontext context = NULL;
-	size_t count = 0;
-	if (!atomic_load_explicit(&notes, memory_order_acquire) || !call->judgement)
-		return false;
-	for (size_t i = 0; i < call->slot_count && count < NOTES_OF_LAUNCH; i++) {
-		if (!holds_twin(&call->slots[i]) || listed_before(call, i))
-			continue;
-		if (!count++)
-			context = current();
-		write_note(call, &call->slots[i], context, &launch);
-	}
-	return count;
-}
-
-uint64_t fault_noted(void)
-{
-	return atomic_load_explicit(&noted, memory_order_relaxed);
-}
-
-static struct note *note_at(uint64_t number)
-{
-	return &atomic_load_explicit(&notes, memory_order_acquire)[number % NOTES];
-}
-
-static bool has_ended(struct note *note, uint64_t number)
-{
-	uint64_t turn = atomic_load_explicit(&note->turn, memory_order_acquire);
-	/* What is overwritten is nobody's any more; what is still written has not ended. */
-	return (turn & ~UINT64_C(1)) > turn_of(number) ||
-	       atomic_load_explicit(&note->ended, memory_order_relaxed) == turn_of(number);
-}
-
-/* Copies note `number` if it is there, in flight, and in this context. */
-static bool read_note(uint64_t number, CUcontext context, struct note *ret)
-{
-	struct note *note = note_at(number);
-	uint64_t turn = turn_of(number);
-	if (has_ended(note, number) || !atomic_compare_exchange_strong(&note->turn, &turn, turn | 1))
-		return false;
-	bool wanted = !context || atomic_load_explicit(&note->context, memory_order_relaxed) == context;
-	if (wanted) {
-		ret->context = note->context;
-		ret->stream = note->stream;
-		ret->launch = note->launch;
-		ret->graph = note->graph;
-		ret->range = note->range;
-		ret->outer = note->outer;
-		ret->kernel = note->kernel;
-	}
-	atomic_store_explicit(&note->turn, turn_of(number), memory_order_release);
-	return wanted;
-}
-
-static bool in_stream(struct note *note, uint64_t stream)
-{
-	return !stream || (atomic_load_explicit(&note->stream, memory_order_relaxed) == stream &&
-	                   (stream != address_of(CU_STREAM_PER_THREAD) ||
-	                    atomic_load_explicit(&note->thread, memory_order_relaxed) == (uint64_t)pthread_self()));
-}
-
-/* Notes that cannot be in flight any more are not looked at again. */
-static void settle(uint64_t upto)
-{
-	uint64_t from = atomic_load_explicit(&settled, memory_order_relaxed), to = from;
-	while (to < upto && (upto - to > NOTES || has_ended(note_at(to), to)))
-		to++;
-	if (to > from)
-		atomic_compare_exchange_strong(&settled, &from, to);
-}
-
-/* A stream that was created belongs to one context, whichever is current; the default ones are each context's own. */
-static bool was_created(uint64_t stream)
-{
-	return stream > address_of(CU_STREAM_PER_THREAD);
-}
-
-static bool in_context(struct note *note, CUcontext context, uint64_t stream)
-{
-	return was_created(stream) || atomic_load_explicit(&note->context, memory_order_relaxed) == context;
-}
-
-void fault_ended(CUcontext context, uint64_t stream, uint64_t upto)
-{
-	uint64_t from = atomic_load_explicit(&settled, memory_order_relaxed);
-	if (from >= upto || !atomic_load_explicit(&notes, memory_order_acquire))
-		return;
-	if (!context)
-		context = current();
-	for (uint64_t number = upto - from > NOTES ? upto - NOTES : from; number < upto; number++) {
-		struct note *note = note_at(number);
-		if (atomic_load_explicit(&note->turn, memory_order_acquire) == turn_of(number) &&
-		    in_context(note, context, stream) && in_stream(note, stream) &&
-		    atomic_load_explicit(&note->turn, memory_order_acquire) == turn_of(number))
-			atomic_store_explicit(&note->ended, turn_of(number), memory_order_relaxed);
-	}
-	settle(upto);
-}
-
-/* What is in flight in a context, newest first. */
-static size_t in_flight(CUcontext context, struct note *ret, size_t room)
-{
-	uint64_t last = fault_noted();
-	size_t count = 0;
-	for (uint64_t number = last; number > 0 && last - number < NOTES && count < room; number--)
-		if (read_note(number - 1, context, &ret[count]))
-			count++;
-	return count;
-}
 
 static bool has_faulted(CUcontext context)
 {
@@ -222,17 +29,51 @@ static bool has_faulted(CUcontext context)
 	return false;
 }
 
-/* The first to ask about this context gets true, and every later one false: an error that stays is one violation. */
-static bool first_fault(CUcontext context)
+static void remember_fault(CUcontext context)
 {
 	for (size_t i = 0; i < CONTEXTS && !has_faulted(context); i++) {
 		CUcontext none = NULL;
-		if (atomic_compare_exchange_strong(&faulted[i], &none, context))
-			return true;
-		if (none == context)
-			return false;
+		atomic_compare_exchange_strong(&faulted[i], &none, context);
 	}
-	return false;
+}
+
+static bool is_fault(CUresult result)
+{
+	return result == CUDA_ERROR_ILLEGAL_ADDRESS || result == CUDA_ERROR_LAUNCH_FAILED;
+}
+
+/* An error stays, so that any call there answers it. */
+static bool answers_fault(CUcontext context)
+{
+	size_t left, total;
+	CUcontext popped;
+	if (!drv.cuMemGetInfo_v2 || drv.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS)
+		return false;
+	CUresult result = drv.cuMemGetInfo_v2(&left, &total);
+	drv.cuCtxPopCurrent_v2(&popped);
+	return is_fault(result);
+}
+
+/*
+ * What is in flight where an error is answered, newest first. With most drivers one context's error is every context's; with others a call can answer that of another
+ * context than the current one, whose stream or event it was for. So each context is asked.
+ */
+static size_t suspects(uint64_t from, struct note *ret, size_t room)
+{
+	uint64_t last = fault_noted();
+	CUcontext asked = NULL;
+	bool answers = false;
+	size_t count = 0;
+	for (uint64_t number = last; number > from && last - number < NOTES && count < room; number--) {
+		if (!note_read(number - 1, NULL, &ret[count]) || !ret[count].context || has_faulted(ret[count].context))
+			continue;
+		if (ret[count].context != asked) {
+			asked = ret[count].context;
+			answers = answers_fault(asked);
+		}
+		count += answers;
+	}
+	return count;
 }
 
 static bool same_range(const struct note *found, size_t count)
@@ -274,7 +115,7 @@ static void record(const char *api, CUresult result, const struct note *found, s
 	                             .kernel = certain ? &culprit : NULL,
 	                             .candidates = listed ? kernels : NULL,
 	                             .candidate_count = listed ? count : 0,
-	                             .stream = found[0].stream,
+	                             .stream = found[0].told,
 	                             .graph = certain ? 0 : found[0].graph,
 	                             .site = certain ? &culprit.site : NULL};
 	bool told = judge_emit(&event, range, strict ? ACTION_STOPPED : ACTION_DENIED, result);
@@ -284,60 +125,28 @@ static void record(const char *api, CUresult result, const struct note *found, s
 		lifecycle_stop();
 }
 
-static bool is_fault(CUresult result)
+/*
+ * One fault is one violation, however many calls, threads and contexts answer it. What is noted after it was launched after it, so there is life after it, and the next
+ * fault is another one.
+ */
+static void explain(const char *api, CUresult result)
 {
-	return result == CUDA_ERROR_ILLEGAL_ADDRESS || result == CUDA_ERROR_LAUNCH_FAILED;
-}
-
-/* Is anything in flight there that could have been it? */
-static bool fault_in(CUcontext context, const char *api, CUresult result)
-{
-	if (!is_fault(result) || !context || has_faulted(context))
-		return false;
+	uint64_t from = atomic_load(&blamed), last = fault_noted();
+	if (!is_fault(result) || last <= from)
+		return;
 	struct note *found = malloc(CANDIDATES * sizeof *found);
-	size_t count = found ? in_flight(context, found, CANDIDATES) : 0;
-	if (count && first_fault(context))
+	size_t count = found ? suspects(from, found, CANDIDATES) : 0;
+	if (count && atomic_compare_exchange_strong(&blamed, &from, last)) {
+		for (size_t i = 0; i < count; i++)
+			remember_fault(found[i].context);
 		record(api, result, found, count);
-	free(found);
-	return count;
-}
-
-/* The context whose error a call for this stream answers. */
-static CUcontext context_of(CUstream stream)
-{
-	uint64_t last = fault_noted();
-	if (!was_created(address_of(stream)))
-		return current();
-	for (uint64_t number = last; number > 0 && last - number < NOTES; number--)
-		if (in_stream(note_at(number - 1), address_of(stream)))
-			return atomic_load_explicit(&note_at(number - 1)->context, memory_order_relaxed);
-	return current();
-}
-
-/* An error may be another context's: an event of it was waited for. It stays, so that any call there answers it. */
-static void look_elsewhere(CUcontext here, const char *api)
-{
-	uint64_t last = fault_noted();
-	CUcontext seen = here, popped;
-	struct note note;
-	size_t left, total;
-	for (uint64_t number = last; number > 0 && last - number < NOTES; number--) {
-		if (!read_note(number - 1, NULL, &note) || note.context == seen || !note.context ||
-		    has_faulted(note.context) || drv.cuCtxPushCurrent_v2(note.context) != CUDA_SUCCESS)
-			continue;
-		seen = note.context;
-		fault_in(note.context, api, drv.cuMemGetInfo_v2(&left, &total));
-		drv.cuCtxPopCurrent_v2(&popped);
 	}
+	free(found);
 }
 
 void fault_seen(const struct call *call, CUresult result)
 {
-	if (!fault_noted() || !is_fault(result))
-		return;
-	CUcontext context = context_of(call->stream);
-	if (!fault_in(context, call->entry->name, result) && !has_faulted(context))
-		look_elsewhere(context, call->entry->name);
+	explain(call->entry->name, result);
 }
 
 static void nap(void)
@@ -376,17 +185,17 @@ void fault_wait(const struct call *call, uint64_t ms)
 	if (result == CUDA_SUCCESS)
 		fault_ended(NULL, address_of(call->stream), upto);
 	else
-		fault_in(context_of(call->stream), call->entry->name, result);
+		explain(call->entry->name, result);
 }
 
-static bool is_adrift(uint64_t number)
+/* A launch in a stream that is gone. Where nothing can tell how it ends it can only be waited for: an error that is there shows in any stream. */
+static CUresult drain_adrift(uint64_t stream, uint64_t deadline)
 {
-	return atomic_load_explicit(&note_at(number)->adrift, memory_order_relaxed) == turn_of(number);
-}
-
-/* A launch in a stream that is gone can only be waited for: an error that is there shows in any stream. */
-static CUresult drain_adrift(uint64_t deadline)
-{
+	CUresult told;
+	while ((told = adrift_query(stream)) == CUDA_ERROR_NOT_READY && now_ms() < deadline)
+		nap();
+	if (told != CUDA_ERROR_NOT_FOUND)
+		return told;
 	uint64_t until = now_ms() + ADRIFT_MS < deadline ? now_ms() + ADRIFT_MS : deadline;
 	CUresult result;
 	while ((result = drain(CU_STREAM_LEGACY, until)) == CUDA_SUCCESS && now_ms() < until)
@@ -394,10 +203,10 @@ static CUresult drain_adrift(uint64_t deadline)
 	return result;
 }
 
-static CUresult drain_note(const struct note *note, uint64_t number, uint64_t deadline)
+static CUresult drain_note(const struct note *note, uint64_t deadline)
 {
-	if (is_adrift(number))
-		return drain_adrift(deadline);
+	if (adrift_is(note->stream))
+		return drain_adrift(note->stream, deadline);
 	/* Another thread's own stream cannot be asked for. */
 	return drain(note->stream == address_of(CU_STREAM_PER_THREAD) ? CU_STREAM_LEGACY
 	                                                              : (CUstream)(uintptr_t)note->stream,
@@ -411,14 +220,14 @@ static void look(CUcontext only, const char *api, uint64_t ms)
 	struct note note;
 	CUcontext popped;
 	for (uint64_t number = last; number > 0 && last - number < NOTES; number--) {
-		if (!read_note(number - 1, only, &note) || !note.context ||
+		if (!note_read(number - 1, only, &note) || !note.context ||
 		    drv.cuCtxPushCurrent_v2(note.context) != CUDA_SUCCESS)
 			continue;
-		CUresult result = drain_note(&note, number - 1, deadline);
+		CUresult result = drain_note(&note, deadline);
 		if (result == CUDA_SUCCESS)
 			fault_ended(note.context, note.stream, last);
 		else
-			fault_in(note.context, api, result);
+			explain(api, result);
 		drv.cuCtxPopCurrent_v2(&popped);
 	}
 }
@@ -434,39 +243,130 @@ void fault_context_ends(CUcontext context, const char *api, uint64_t ms)
 		look(context, api, ms);
 }
 
+void fault_look_everywhere(const char *api)
+{
+	if (fault_noted())
+		look(NULL, api, 0);
+}
+
 void fault_context_ended(CUcontext context)
 {
 	if (!context || !fault_noted())
 		return;
 	fault_ended(context, 0, fault_noted());
+	adrift_context_ended(context);
 	for (size_t i = 0; i < CONTEXTS; i++) {
 		CUcontext expected = context;
 		atomic_compare_exchange_strong(&faulted[i], &expected, NULL);
 	}
 }
 
+/* Streams that somebody is asking about, plus one; 0: free. */
+static _Atomic uint64_t asking[ASKED];
+
+/* A question takes microseconds, and waits for nothing. */
+static void wait_until_nobody_asks(uint64_t stream)
+{
+	atomic_thread_fence(memory_order_seq_cst); /* what was told of its notes, before who asks is looked at */
+	for (size_t i = 0; i < ASKED; i++)
+		while (atomic_load(&asking[i]) == stream + 1)
+			nap();
+}
+
+static void tell_adrift(CUcontext context, uint64_t stream, CUresult result, const char *api)
+{
+	if (result == CUDA_SUCCESS)
+		fault_ended(context, stream, fault_noted());
+	else
+		explain(api, result);
+}
+
+static uint64_t keep(CUstream stream, CUcontext context)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	CUcontext popped;
+	if (drv.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS)
+		return adrift_keep(NULL, context);
+	hook_thread.depth++;
+	drv.cuThreadExchangeStreamCaptureMode(&mode);
+	uint64_t name = adrift_keep(stream, context);
+	drv.cuThreadExchangeStreamCaptureMode(&mode);
+	hook_thread.depth--;
+	drv.cuCtxPopCurrent_v2(&popped);
+	return name;
+}
+
 void fault_stream_ends(CUstream stream, const char *api)
 {
-	uint64_t last = fault_noted();
-	CUresult result = CUDA_ERROR_NOT_FOUND; /* not asked for yet */
-	struct note note;
-	for (uint64_t number = last; stream && number > 0 && last - number < NOTES; number--) {
-		if (has_ended(note_at(number - 1), number - 1) || !in_stream(note_at(number - 1), address_of(stream)) ||
-		    !read_note(number - 1, NULL, &note) || note.stream != address_of(stream))
-			continue;
-		if (result == CUDA_ERROR_NOT_FOUND)
-			result = drain(stream, 0);
-		if (result == CUDA_SUCCESS) {
-			fault_ended(note.context, note.stream, last);
-			continue;
-		}
-		fault_in(note.context, api, result);
-		atomic_store_explicit(&note_at(number - 1)->adrift, turn_of(number - 1), memory_order_relaxed);
+	CUcontext context = NULL;
+	if (!fault_noted())
+		return;
+	adrift_look(tell_adrift, api);
+	if (!note_stream_was_created(address_of(stream)))
+		return;
+	uint64_t upto = fault_noted();
+	CUresult result = notes_in_flight(address_of(stream), &context) ? drain(stream, 0) : CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS)
+		fault_ended(context, address_of(stream), upto);
+	else
+		explain(api, result);
+	/* With any other answer than "not ready" it captures, or is lost, and takes no event. */
+	if (result != CUDA_SUCCESS)
+		notes_rename_stream(address_of(stream), keep(result == CUDA_ERROR_NOT_READY ? stream : NULL, context));
+	wait_until_nobody_asks(address_of(stream));
+}
+
+/* One question about a stream with launches in flight, which nobody destroys meanwhile. */
+static void ask(uint64_t number, CUcontext here, uint64_t stream, uint64_t upto, const char *api)
+{
+	_Atomic uint64_t *place = NULL;
+	for (size_t i = 0; i < ASKED && !place; i++) {
+		uint64_t none = 0;
+		if (atomic_compare_exchange_strong(&asking[i], &none, stream + 1))
+			place = &asking[i];
 	}
+	if (!place)
+		return;
+	atomic_thread_fence(memory_order_seq_cst);
+	/* Who destroys the stream renames it in its notes first, and waits for who is asking then. */
+	bool there = !note_has_ended(note_at(number), number) && atomic_load(&note_at(number)->stream) == stream;
+	CUresult result = there ? drain((CUstream)(uintptr_t)stream, 0) : CUDA_ERROR_NOT_READY;
+	atomic_store(place, 0);
+	if (result == CUDA_SUCCESS)
+		fault_ended(here, stream, upto);
+	else
+		explain(api, result);
+}
+
+/* Streams of the current context, which the caller is using, so that it lives. Not another thread's own one: no call names it. */
+void fault_look_around(const char *api)
+{
+	uint64_t last = fault_noted(), from = notes_settled(), asked[ASKED];
+	size_t count = 0;
+	if (from >= last || capture_anywhere())
+		return;
+	adrift_look(tell_adrift, api);
+	CUcontext here = note_context_now();
+	for (uint64_t number = last; number > from && last - number < NOTES && count < ASKED; number--) {
+		struct note *note = note_at(number - 1);
+		uint64_t stream = atomic_load_explicit(&note->stream, memory_order_relaxed);
+		size_t known = 0;
+		while (known < count && asked[known] != stream)
+			known++;
+		if (known < count || adrift_is(stream) || note_has_ended(note, number - 1) ||
+		    !note_in_stream(note, stream) || atomic_load_explicit(&note->context, memory_order_relaxed) != here)
+			continue;
+		asked[count++] = stream;
+		ask(number - 1, here, stream, last, api);
+	}
+	notes_settle(last);
 }
 
 void fault_postfork_child(void)
 {
-	atomic_store(&noted, 0);
-	atomic_store(&settled, 0);
+	adrift_postfork_child();
+	for (size_t i = 0; i < ASKED; i++)
+		atomic_store(&asking[i], 0);
+	atomic_store(&blamed, 0);
+	notes_reset();
 }

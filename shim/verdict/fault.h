@@ -32,6 +32,12 @@ void fault_ended(CUcontext context, uint64_t stream, uint64_t noted);
  */
 void fault_seen(const struct call *call, CUresult result);
 
+/*
+ * The program has learnt, by an event or a copy that waited, that some of its work has ended: what is noted is asked for, stream by stream. So launches that ended are
+ * not blamed for what comes after. Not while anything captures, which a question about a stream could break.
+ */
+void fault_look_around(const char *api);
+
 /* Waits up to `ms` for the launch that was just noted to end, and looks how. */
 void fault_wait(const struct call *call, uint64_t ms);
 
@@ -40,6 +46,9 @@ void fault_look_at_exit(uint64_t ms);
 
 /* Before a context goes: waits up to `ms` for what is in flight there, since nobody can ask afterwards. `api`: the call that ends it. */
 void fault_context_ends(CUcontext context, const char *api, uint64_t ms);
+
+/* How what is in flight ends, in every context, as far as it has. `api`: the call that is about to end something. */
+void fault_look_everywhere(const char *api);
 
 /* It is gone. The next one may have the same handle. */
 void fault_context_ended(CUcontext context);

@@ -5,6 +5,7 @@
 
 #include "shim/effects/capture.h"
 #include "shim/hook_state.h"
+#include "shim/twins/serve.h"
 #include "shim/verdict/fault.h"
 #include "shim/verdict/lifecycle.h"
 #include "shim/verdict/options.h"
@@ -70,6 +71,13 @@ bool judge_emit(struct report_event *event, struct range *range, enum report_act
 	return true;
 }
 
+static void join(struct hit *hit, uint64_t start, uint64_t end)
+{
+	hit->start = start < hit->start ? start : hit->start;
+	hit->end = end > hit->end ? end : hit->end;
+	hit->bytes = 0; /* the writes may overlap each other */
+}
+
 /* Adds what one write does to one range; several writes of a batch to the same range make one hit. */
 static void add_hit(struct judgement *judgement, struct range *range, const struct call_write *write)
 {
@@ -84,56 +92,77 @@ static void add_hit(struct judgement *judgement, struct range *range, const stru
 		struct hit *hit = &judgement->hits[i];
 		if (hit->range != range)
 			continue;
-		hit->start = start < hit->start ? start : hit->start;
-		hit->end = end > hit->end ? end : hit->end;
-		hit->bytes = 0; /* the writes may overlap each other */
+		/* Of two kinds what certainly happens says it all. */
+		if (hit->maybe && !write->maybe)
+			*hit = (struct hit){range, start, end, bytes, write->node, false, false};
+		else if (hit->maybe == write->maybe)
+			join(hit, start, end);
 		range_put(range);
 		return;
 	}
-	judgement->hits[judgement->hit_count++] = (struct hit){range, start, end, bytes, write->node, false};
+	judgement->hits[judgement->hit_count++] =
+		(struct hit){range, start, end, bytes, write->node, false, write->maybe};
 }
 
-/* All ranges that the call's writes overlap. NULL: none, or no memory (then counted). */
-static struct judgement *find_hits(const struct call *call)
+/* How many ranges the call's writes overlap. Those that another thread adds after this do not fit, and came after this call anyway. */
+static size_t count_hits(const struct call *call)
 {
-	struct registry *ranges = protect_ranges();
-	size_t room = 0;
 	uint64_t start, end;
+	size_t count = 0;
 	for (size_t i = 0; i < call->write_count; i++)
 		if (extent_bounds(&call->writes[i].extent, &start, &end))
-			room += registry_overlaps(ranges, start, end, NULL, 0);
-	/* Ranges that another thread adds between the two passes do not fit, and came after this call anyway. */
-	struct judgement *judgement = malloc(sizeof *judgement + room * sizeof judgement->hits[0]);
-	struct range **found = malloc((room ? room : 1) * sizeof(struct range *));
-	if (!judgement || !found) {
-		hook_count(COUNT_UNJUDGED);
-		free(judgement);
-		free(found);
-		return NULL;
-	}
-	judgement->checks = NULL;
-	judgement->check_count = judgement->hit_count = 0;
+			count += registry_overlaps(protect_ranges(), start, end, NULL, 0);
+	return count;
+}
+
+static void find_hits(const struct call *call, struct judgement *judgement, struct range **found, size_t room)
+{
+	uint64_t start, end;
 	for (size_t i = 0, used = 0; i < call->write_count; i++) {
 		if (!extent_bounds(&call->writes[i].extent, &start, &end))
 			continue;
-		size_t count = registry_overlaps(ranges, start, end, found, room - used);
+		size_t count = registry_overlaps(protect_ranges(), start, end, found, room - used);
 		count = count < room - used ? count : room - used;
 		for (size_t k = 0; k < count; k++)
 			add_hit(judgement, found[k], &call->writes[i]);
 		used += count;
 	}
+}
+
+/* With all ranges that the call's writes overlap. NULL: no memory (then counted). */
+static struct judgement *make_judgement(struct call *call)
+{
+	_Static_assert(sizeof(struct judgement) <= CALL_INLINE_JUDGEMENT, "a launch needs no memory for its judgement");
+	struct judgement *judgement = (struct judgement *)(void *)call->inline_judgement;
+	size_t room = call->write_count ? count_hits(call) : 0;
+	struct range **found = NULL;
+	if (room) {
+		judgement = malloc(sizeof *judgement + room * sizeof judgement->hits[0]);
+		found = malloc(room * sizeof(struct range *));
+		if (!judgement || !found) {
+			hook_count(COUNT_UNJUDGED);
+			free(judgement);
+			free(found);
+			return NULL;
+		}
+	}
+	judgement->checks = NULL;
+	judgement->check_count = judgement->hit_count = 0;
+	if (room)
+		find_hits(call, judgement, found, room);
 	free(found);
 	return judgement;
 }
 
-static void drop(struct call *call)
+static __attribute__((noinline)) void drop(struct call *call)
 {
 	struct judgement *judgement = call->judgement;
 	for (size_t i = 0; judgement && i < judgement->hit_count; i++)
 		range_put(judgement->hits[i].range);
-	if (judgement)
+	if (judgement && judgement->checks)
 		free(judgement->checks);
-	free(judgement);
+	if (judgement != (void *)call->inline_judgement)
+		free(judgement);
 	call->judgement = NULL;
 }
 
@@ -146,7 +175,7 @@ static bool would_die(const struct call *call, const struct hit *hit)
 	return hit->range->flags & RANGE_TWIN && (call->memop || call->graph);
 }
 
-/* deny: refuses when a hit is neither its owner's nor suppressed. strict: the end. log: go on. */
+/* deny: refuses when a hit is neither its owner's nor suppressed. strict: the end, where it is certain to happen. log: go on. */
 static CUresult decide(struct call *call)
 {
 	struct judgement *judgement = call->judgement;
@@ -157,7 +186,8 @@ static CUresult decide(struct call *call)
 		struct report_event event = hit_event(call, hit);
 		atomic_fetch_add_explicit(&hit->range->checks, 1, memory_order_relaxed);
 		hit->permitted = judge_owned(hit->range, &judgement->site);
-		if (hit->permitted || (mode == MODE_LOG && !would_die(call, hit)))
+		if (hit->permitted ||
+		    ((mode == MODE_LOG || (mode == MODE_STRICT && hit->maybe)) && !would_die(call, hit)))
 			continue;
 		if (mode == MODE_STRICT)
 			refuse |= judge_emit(&event, hit->range, ACTION_STOPPED, CUDA_SUCCESS);
@@ -183,7 +213,7 @@ void moved_add(struct moved *moved, struct range *range, CUstream stream)
 	moved->ranges[moved->count++] = range;
 }
 
-static void count_verdict(const struct call *call)
+static HOOK_HOT void count_verdict(const struct call *call)
 {
 	hook_count((enum hook_counter)(COUNT_CLEAN + (call->verdict - KERNEL_CLEAN)));
 	if (!call->slot_count && !call->write_count)
@@ -208,22 +238,14 @@ static bool deferred(struct call *call)
 	return true;
 }
 
-CUresult judge_before(struct call *call)
+/* Something is written, or may be. */
+static __attribute__((noinline)) CUresult judge_found(struct call *call)
 {
-	if (call->refused != CUDA_SUCCESS)
-		return call->refused;
-	/* The driver's answer for memory that it handed out itself. */
-	if (call->overrun)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (call->concerned && !call->deferred)
-		count_verdict(call);
-	if (!call->write_count && !call->slot_count)
-		return CUDA_SUCCESS;
 	bool later = deferred(call);
 	if (!call->write_count && !call->slot_count)
 		return CUDA_SUCCESS;
 	hook_count(COUNT_CHECKED);
-	call->judgement = find_hits(call);
+	call->judgement = make_judgement(call);
 	if (!call->judgement)
 		return CUDA_SUCCESS;
 	call->judgement->outer = outer_call;
@@ -238,18 +260,36 @@ CUresult judge_before(struct call *call)
 	swap_slots(call);
 	if (!judge_find_checks(call))
 		hook_count(COUNT_UNJUDGED);
-	judge_verify_before(call);
+	if (call->judgement->check_count)
+		judge_verify_before(call);
 	return CUDA_SUCCESS;
 }
 
+HOOK_HOT CUresult judge_before(struct call *call)
+{
+	if (call->refused != CUDA_SUCCESS)
+		return call->refused;
+	/* The driver's answer for memory that it handed out itself. */
+	if (call->overrun)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (call->concerned && !call->deferred)
+		count_verdict(call);
+	return call->write_count || call->slot_count ? judge_found(call) : CUDA_SUCCESS;
+}
+
 /* The driver took the call: record what was written by contract, and let the baselines move on. */
-static void record_hits(const struct call *call)
+static __attribute__((noinline)) void record_hits(const struct call *call)
 {
 	struct judgement *judgement = call->judgement;
 	struct moved moved = {.count = 0};
 	for (size_t i = 0; i < judgement->hit_count; i++) {
 		struct hit *hit = &judgement->hits[i];
 		struct report_event event = hit_event(call, hit);
+		/* Whether it happened is seen by the bytes. */
+		if (hit->maybe && !hit->permitted) {
+			judge_verify_maybe(call, hit->range);
+			continue;
+		}
 		if (!hit->permitted)
 			judge_emit(&event, hit->range, ACTION_LOGGED, CUDA_SUCCESS);
 		moved_add(&moved, hit->range, call->stream);
@@ -258,7 +298,7 @@ static void record_hits(const struct call *call)
 }
 
 /* A write that could not be judged, for want of memory, has been counted. What it wrote must not be laid at the door of a later kernel. */
-static void refresh_unjudged(const struct call *call)
+static HOOK_COLD void refresh_unjudged(const struct call *call)
 {
 	uint64_t start, end;
 	for (size_t i = 0; i < call->write_count; i++) {
@@ -273,9 +313,20 @@ static void refresh_unjudged(const struct call *call)
 	}
 }
 
-CUresult judge_after(struct call *call, CUresult result)
+/* Memory that the driver does not know to be synchronous: see serve_synchronous(). */
+static CUresult ended(const struct call *call, CUresult result)
+{
+	return result == CUDA_SUCCESS && call->entry->blocks && serve_synchronous()
+	               ? drv.cuStreamSynchronize(call->stream)
+	               : result;
+}
+
+HOOK_HOT CUresult judge_after(struct call *call, CUresult result)
 {
 	bool checked = false, suspect = false;
+	result = ended(call, result);
+	if (result == CUDA_SUCCESS && call->entry->blocks)
+		fault_look_around(call->entry->name);
 	if (HOOK_UNLIKELY(result != CUDA_SUCCESS))
 		fault_seen(call, result);
 	if (call->after)
@@ -283,13 +334,15 @@ CUresult judge_after(struct call *call, CUresult result)
 	if (call->serial && result == CUDA_SUCCESS && outer_call.api)
 		outer_call.launches++;
 	if (call->judgement && result == CUDA_SUCCESS) {
-		record_hits(call);
-		checked = judge_verify_slots(call);
+		if (call->judgement->hit_count)
+			record_hits(call);
+		checked = call->judgement->check_count && judge_verify_slots(call);
 		suspect = fault_note(call);
-	} else if (result == CUDA_SUCCESS) {
+	} else if (result == CUDA_SUCCESS && call->write_count) {
 		refresh_unjudged(call);
 	}
-	drop(call);
+	if (call->judgement)
+		drop(call);
 	call_end(call);
 	if (suspect && options_get()->wait_ms)
 		fault_wait(call, options_get()->wait_ms);

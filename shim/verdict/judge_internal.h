@@ -16,6 +16,7 @@ struct hit {
 	uint64_t start, end, bytes;
 	const char *node; /* kind of graph node or NULL */
 	bool permitted;   /* by its owner, or suppressed */
+	bool maybe;       /* by nodes that may not run, all of them */
 };
 
 /* One range that a kernel with a slot in it may write. */
@@ -24,7 +25,7 @@ struct check {
 	bool owned;  /* the caller is its owner */
 };
 
-/* Between judge_before() and judge_after(). On the heap: only calls that touch a protected range have one. */
+/* Between judge_before() and judge_after(). Without hits in the call itself, else on the heap. */
 struct judgement {
 	struct site site;
 	struct outer outer;
@@ -69,5 +70,8 @@ void judge_verify_before(const struct call *call);
 
 /* A launch ran that may have written the ranges of its checks: compares each with its baseline, in stream order. False: none. */
 bool judge_verify_slots(const struct call *call);
+
+/* After a launch of a graph with nodes that write into the range if they run. */
+void judge_verify_maybe(const struct call *call, struct range *range);
 
 #endif

@@ -218,24 +218,43 @@ bool judge_verify_slots(const struct call *call)
 	return judgement->check_count > 0;
 }
 
+/* Room for one of each slot: at the first check, since launches that were given twins have none. */
+static struct check *make_checks(const struct call *call)
+{
+	struct judgement *judgement = call->judgement;
+	judgement->checks = malloc(call->slot_count * (sizeof *judgement->targets + sizeof *judgement->checks));
+	judgement->targets = judgement->checks ? (struct verify_target *)(judgement->checks + call->slot_count) : NULL;
+	return judgement->checks;
+}
+
+void judge_verify_maybe(const struct call *call, struct range *range)
+{
+	struct verify_target target = {.range = range, .device = range_device(range)};
+	struct verify_writer writer = call_writer(call);
+	uint64_t looked = atomic_exchange_explicit(&range->mark, call->serial, memory_order_relaxed);
+	target.launches_before = looked + 1 < call->serial ? call->serial - 1 - looked : 0;
+	target.candidates = node_candidates(call, range, &target.candidate_count);
+	verify_after_each(&writer, &target, 1, call->stream);
+	free_candidates(&target, 1);
+}
+
 bool judge_find_checks(const struct call *call)
 {
 	struct judgement *judgement = call->judgement;
-	if (!call->slot_count)
-		return true;
-	judgement->checks = malloc(call->slot_count * (sizeof *judgement->targets + sizeof *judgement->checks));
-	if (!judgement->checks)
-		return false;
-	judgement->targets = (struct verify_target *)(judgement->checks + call->slot_count);
+	struct check *checks = NULL;
 	size_t count = 0;
 	for (size_t i = 0; i < call->slot_count; i++) {
 		const struct call_slot *slot = &call->slots[i];
 		bool seen = is_hit(judgement, slot->range) || outdone(call, i) || swap_guards(call, slot->range);
+		if (!seen && !checks) {
+			checks = make_checks(call);
+			if (!checks)
+				return false;
+		}
 		if (!seen)
-			judgement->checks[count++] =
-				(struct check){.slot = i, .owned = judge_owned(slot->range, &judgement->site)};
-		/* Of a kernel beside ranges only some launches come here; later ones are named by the place of this. */
-		if (!seen && beside(slot) && (i == 0 || slot->value != slot[-1].value))
+			checks[count++] = (struct check){.slot = i, .owned = judge_owned(slot->range, &judgement->site)};
+		/* Of such a kernel only some launches come here; later ones are named by the place of this. */
+		if (!seen && (slot->seldom || beside(slot)) && (i == 0 || slot->value != slot[-1].value))
 			neighbours_keep_site(slot, &judgement->site);
 	}
 	judgement->check_count = count;

@@ -254,6 +254,7 @@ void effect_init(struct call *call)
 
 void lifecycle_arm(void)
 {
+	atomic_store(&hook_used, true);
 	if (atomic_exchange(&armed_once, true))
 		return;
 	report_open();

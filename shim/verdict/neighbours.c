@@ -4,7 +4,9 @@
 #include <stdlib.h>
 
 #include "shim/effects/call.h"
+#include "shim/hook_state.h"
 #include "shim/kernels/function.h"
+#include "shim/kernels/slot_verdict.h"
 
 #define WRITERS 64   /* kernels by parameter that are told apart in one allocation; beyond, the oldest makes room */
 #define TALLIES 1024 /* the same, of which only the number of launches is kept: a foreach kernel has 500 pointers */
@@ -40,7 +42,7 @@ struct neighbourhood {
 	unsigned protections;
 };
 
-static struct registry *_Atomic all;
+static struct registry *_Atomic all HOOK_DATA;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* only the registry is asked under it */
 
 int neighbours_start(void)
@@ -55,12 +57,12 @@ int neighbours_start(void)
 	return error;
 }
 
-struct registry *neighbours_all(void)
+HOOK_HOT struct registry *neighbours_all(void)
 {
 	return atomic_load_explicit(&all, memory_order_acquire);
 }
 
-static void put_each(struct range **ranges, size_t count)
+static HOOK_HOT void put_each(struct range **ranges, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		range_put(ranges[i]);
@@ -73,6 +75,16 @@ static size_t holding(uint64_t address, struct range **ret_found)
 	return count < OVERLAPPING ? count : OVERLAPPING;
 }
 
+/* The neighbourhoods that hold the slot's value: mostly the one that was found when it was scanned. */
+static HOOK_HOT size_t holders_of(const struct call_slot *slot, struct range **ret_found)
+{
+	struct range *known = slot->neighbourhood ? registry_find(neighbours_all(), slot->neighbourhood) : NULL;
+	if (!known)
+		return holding(slot->value, ret_found);
+	*ret_found = known;
+	return 1;
+}
+
 /* Function (48 bits, of a multiple of 16), argument from -1 on, 8-byte slot in it; what is too large for its field is cut to the greatest. */
 static uint64_t key_of(const struct call_slot *slot)
 {
@@ -81,17 +93,20 @@ static uint64_t key_of(const struct call_slot *slot)
 	       (place < 511 ? place : 511);
 }
 
-static struct report_kernel kernel_of(uint64_t key)
+/* `inside`: the range itself. Launches that store through such a slot are all checked, so it is one of those that store elsewhere. */
+static struct report_kernel kernel_of(uint64_t key, bool inside)
 {
 	const struct function_info *function = (const struct function_info *)(uintptr_t)(key >> 21 << 4);
+	const struct kernel_paths *paths = inside ? function_paths(function) : NULL;
 	return (struct report_kernel){.name = function->name,
 	                              .argument = (int)(key >> 9 & 4095) - 1,
 	                              .offset = (uint32_t)(key & 511) * 8,
-	                              .code.verdict = "near"};
+	                              .code.verdict = kernel_verdict_name(inside ? KERNEL_UNKNOWN : KERNEL_NEAR),
+	                              .code.reason = paths ? paths_reason_text(paths->reason) : NULL};
 }
 
 /* The slot's writer. Another thread may take its place at the same time: then one launch less is told. */
-static struct writer *writer_at(struct neighbourhood *neighbourhood, uint64_t key)
+static HOOK_HOT struct writer *writer_at(struct neighbourhood *neighbourhood, uint64_t key)
 {
 	struct writer *oldest = NULL;
 	size_t at = key * 0x9e3779b97f4a7c15u >> 32;
@@ -112,7 +127,7 @@ static struct writer *writer_at(struct neighbourhood *neighbourhood, uint64_t ke
 }
 
 /* The slot's number of launches; where there is no place, the one that was launched least often makes room. */
-static struct tally *tally_at(struct neighbourhood *neighbourhood, uint64_t key)
+static HOOK_HOT struct tally *tally_at(struct neighbourhood *neighbourhood, uint64_t key)
 {
 	struct tally *least = NULL;
 	size_t at = key * 0x9e3779b97f4a7c15u >> 32;
@@ -210,7 +225,8 @@ void neighbours_leave(uint64_t address)
 	pthread_mutex_unlock(&lock);
 }
 
-static bool note_in(struct neighbourhood *neighbourhood, const struct call_slot *slot, uint64_t serial, const char *api)
+static HOOK_HOT bool note_in(struct neighbourhood *neighbourhood, const struct call_slot *slot, uint64_t serial,
+                             const char *api)
 {
 	uint64_t key = key_of(slot);
 	struct writer *writer = writer_at(neighbourhood, key);
@@ -221,11 +237,11 @@ static bool note_in(struct neighbourhood *neighbourhood, const struct call_slot 
 	return !(count & (count - 1));
 }
 
-bool neighbours_note(const struct call_slot *slot, uint64_t serial, const char *api)
+HOOK_HOT bool neighbours_note(const struct call_slot *slot, uint64_t serial, const char *api)
 {
 	struct range *found[OVERLAPPING];
 	bool due = false;
-	size_t count = holding(slot->value, found);
+	size_t count = holders_of(slot, found);
 	for (size_t i = 0; i < count; i++)
 		due |= note_in(found[i]->attachment, slot, serial, api);
 	put_each(found, count);
@@ -272,7 +288,7 @@ void neighbours_keep_site(const struct call_slot *slot, const struct site *site)
 {
 	struct range *found[OVERLAPPING];
 	uint64_t key = key_of(slot);
-	size_t count = holding(slot->value, found);
+	size_t count = holders_of(slot, found);
 	for (size_t i = 0; i < count; i++) {
 		struct neighbourhood *neighbourhood = found[i]->attachment;
 		struct place *place = &neighbourhood->places[writer_at(neighbourhood, key) - neighbourhood->writers];
@@ -302,12 +318,13 @@ static size_t insert(struct named *list, size_t count, size_t max, const struct 
 	return count < max ? count + 1 : max;
 }
 
-static struct report_kernel tell(const struct named *named)
+static struct report_kernel tell(const struct named *named, const struct range *range)
 {
 	const struct writer *writer = &named->neighbourhood->writers[named->nth];
 	const struct place *place = &named->neighbourhood->places[named->nth];
-	struct report_kernel kernel = kernel_of(named->key);
-	kernel.value = atomic_load_explicit(&writer->value, memory_order_relaxed);
+	uint64_t value = atomic_load_explicit(&writer->value, memory_order_relaxed);
+	struct report_kernel kernel = kernel_of(named->key, value >= range->start && value < range->end);
+	kernel.value = value;
 	kernel.api = atomic_load_explicit(&writer->api, memory_order_relaxed);
 	pthread_mutex_lock(&lock);
 	if (place->key == named->key)
@@ -332,7 +349,7 @@ size_t neighbours_writers(const struct range *range, uint64_t since, struct repo
 		}
 	}
 	for (size_t i = 0; i < count; i++)
-		ret_kernels[i] = tell(&list[i]);
+		ret_kernels[i] = tell(&list[i], range);
 	put_each(found, holders);
 	return count;
 }

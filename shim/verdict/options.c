@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/hook_state.h"
 #include "shim/report/buffer.h"
 #include "shim/report/output.h"
 #include "shim/report/site.h"
@@ -422,7 +423,8 @@ int options_parse(const char *text, struct options *ret, void (*complain)(const 
 	return out.count;
 }
 
-static struct options the_options;
+static struct options the_options HOOK_DATA __attribute__((aligned(64)));
+_Atomic(const struct options *) options_known HOOK_DATA;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void complain_stderr(const char *message, void *data)
@@ -443,10 +445,11 @@ static void read_environment(void)
 	options_parse(secure_getenv("CUCONST_OPTIONS"), &the_options, complain_stderr, NULL);
 	if (the_options.help)
 		output_stderr(help_text, sizeof(help_text) - 1);
+	atomic_store_explicit(&options_known, &the_options, memory_order_release);
 	errno = saved;
 }
 
-const struct options *options_get(void)
+const struct options *options_read(void)
 {
 	pthread_once(&once, read_environment);
 	return &the_options;

@@ -34,13 +34,13 @@ struct home {
 	UT_hash_handle hh;
 };
 
-static struct registry *_Atomic ranges; /* set once, when all that a protection needs is there */
+static struct registry *_Atomic ranges HOOK_DATA; /* set once, when all that a protection needs is there */
 static struct home *homes;
 static pthread_mutex_t homes_lock = PTHREAD_MUTEX_INITIALIZER; /* nothing is called under it */
 static _Atomic uint64_t ranges_ever, ended_unverified;
 static __thread CUresult last_cuda_error;
 
-struct registry *protect_ranges(void)
+HOOK_HOT struct registry *protect_ranges(void)
 {
 	return atomic_load_explicit(&ranges, memory_order_acquire);
 }

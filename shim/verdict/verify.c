@@ -442,6 +442,32 @@ size_t verify_drain(uint64_t ms)
 	return atomic_load(&verify.checks);
 }
 
+static bool reads(struct range *const *ranges, size_t count)
+{
+	bool any = false;
+	pthread_mutex_lock(&verify.lock);
+	for (size_t i = 0; i < count && !any; i++) {
+		const struct verify_baseline *baseline = ranges[i]->attachment;
+		if (!baseline || baseline->generation != verify.generation)
+			continue;
+		for (const struct verify_op *op = baseline->ops; op && !any; op = op->older)
+			any = !verify_op_arrived(op);
+	}
+	pthread_mutex_unlock(&verify.lock);
+	return any;
+}
+
+bool verify_settle(struct range *const *ranges, size_t count, uint64_t ms)
+{
+	int saved = errno;
+	uint64_t start = now_ms();
+	bool reading;
+	while ((reading = reads(ranges, count)) && now_ms() - start < ms)
+		nap();
+	errno = saved;
+	return !reading;
+}
+
 void verify_wait_told(uint64_t ms)
 {
 	if (atomic_load(&verify.telling) == 0)

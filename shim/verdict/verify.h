@@ -116,6 +116,12 @@ void verify_refresh(struct range *const *ranges, size_t count, CUstream stream);
 /* Handles results that have arrived; returns how many. Cheap when there are none (one load). No driver call. */
 size_t verify_poll(void);
 
+/*
+ * The memory of these ranges is about to go, and the driver waits for no work that is in flight: waits until no check or refresh reads it any more, or `ms` have passed.
+ * False: one does.
+ */
+bool verify_settle(struct range *const *ranges, size_t count, uint64_t ms);
+
 /* Waits until no other thread is inside `finding`, or `ms` have passed. One load when none is. Not from inside `finding`. */
 void verify_wait_told(uint64_t ms);
 

@@ -1,4 +1,5 @@
 /* Bookkeeping of what is in flight: who overlaps whom, what a result means, in which order results are told. */
+#include "shim/hook_state.h"
 #include "shim/verdict/verify_internal.h"
 
 #include <errno.h>
@@ -455,7 +456,7 @@ static struct verify_op *next_arrived(void)
 	return oldest;
 }
 
-size_t verify_poll(void)
+HOOK_HOT size_t verify_poll(void)
 {
 	if (atomic_load_explicit(&verify.in_flight, memory_order_relaxed) == 0)
 		return 0;

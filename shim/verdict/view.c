@@ -91,22 +91,41 @@ static cuconst_result first_view(uint64_t ptr, size_t bytes, uint64_t *ret_view)
 	return answer;
 }
 
+/* Allocations that share a mapping: the twin goes on where they end, and where one was freed. */
+static bool overruns(uint64_t ptr, size_t bytes)
+{
+	return serve_used() && serve_overrun(ptr, ptr + bytes);
+}
+
+/* The view of memory that has a twin; 0: it has none. The view of a view is itself. */
+static uint64_t known_view(uint64_t ptr, size_t bytes)
+{
+	uint64_t twin;
+	if (twin_of(ptr, bytes, &twin))
+		return twin;
+	return twin_is(ptr, bytes, NULL) ? ptr : 0;
+}
+
 API cuconst_result cuconst_view(uint64_t ptr, size_t bytes, uint64_t *ret_view)
 {
 	if (!ptr || !bytes || ptr + bytes < ptr || !ret_view)
 		return CUCONST_ERROR_INVALID_VALUE;
 	if (!protect_active())
 		return CUCONST_ERROR_NOT_ACTIVE;
-	/* Allocations that share a mapping: the twin goes on where they end, and where one was freed. */
-	if (serve_used() && serve_overrun(ptr, ptr + bytes))
-		return serve_overrun(ptr, ptr + 1) ? CUCONST_ERROR_NOT_DEVICE : CUCONST_ERROR_OUT_OF_RANGE;
-	if (twin_of(ptr, bytes, ret_view))
-		return CUCONST_OK;
-	if (twin_is(ptr, bytes, NULL)) {
-		*ret_view = ptr;
-		return CUCONST_OK;
-	}
-	return first_view(ptr, bytes, ret_view);
+	if (overruns(ptr, bytes))
+		return overruns(ptr, 1) ? CUCONST_ERROR_NOT_DEVICE : CUCONST_ERROR_OUT_OF_RANGE;
+	uint64_t known = known_view(ptr, bytes);
+	if (!known)
+		return first_view(ptr, bytes, ret_view);
+	*ret_view = known;
+	return CUCONST_OK;
+}
+
+API uint64_t cuconst_view_known(uint64_t ptr, size_t bytes)
+{
+	if (!ptr || !bytes || ptr + bytes < ptr || !protect_active() || overruns(ptr, bytes))
+		return 0;
+	return known_view(ptr, bytes);
 }
 
 void view_prepare_swap(uint64_t start, uint64_t bytes)

@@ -14,6 +14,7 @@ struct fake {
 	uint64_t (*calls)(const char *symbol);
 	void *(*address)(const char *symbol); /* the driver's own function */
 	int (*inner)(void); /* what its own look-ups in its constructor met: 0 none made, 1 itself, 2 something else */
+	void *(*returns_to)(const char *symbol); /* whom the last call of it returns to; NULL: there was none */
 };
 
 /* Exported by the fake driver as `fake_driver`. */

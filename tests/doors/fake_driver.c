@@ -25,6 +25,7 @@ enum {
 };
 #undef ROW
 static _Atomic uint64_t calls[SYMBOLS];
+static void *_Atomic returns[SYMBOLS];
 
 /* All but the resolvers: any arguments, the answer is CUDA_SUCCESS. */
 #define ROW(symbol, hooked, counter, version, era)                                                                     \
@@ -32,6 +33,7 @@ static _Atomic uint64_t calls[SYMBOLS];
 	int symbol(void)                                                                                               \
 	{                                                                                                              \
 		atomic_fetch_add(&calls[INDEX_##symbol], 1);                                                           \
+		returns[INDEX_##symbol] = __builtin_return_address(0);                                                 \
 		return 0;                                                                                              \
 	}
 #define cuGetProcAddress generic_cuGetProcAddress
@@ -130,6 +132,11 @@ static uint64_t fake_calls(const char *symbol)
 	return atomic_load(&calls[find(symbol)]);
 }
 
+static void *fake_returns_to(const char *symbol)
+{
+	return returns[find(symbol)];
+}
+
 static void *fake_address(const char *symbol)
 {
 	return rows[find(symbol)].address;
@@ -141,7 +148,7 @@ static int fake_inner(void)
 	return inner;
 }
 
-EXPORT const struct fake fake_driver = {fake_counted, fake_calls, fake_address, fake_inner};
+EXPORT const struct fake fake_driver = {fake_counted, fake_calls, fake_address, fake_inner, fake_returns_to};
 
 /* WSL's libcuda looks its own functions up while it is being loaded; it must get them. */
 __attribute__((constructor)) static void look_up_own(void)

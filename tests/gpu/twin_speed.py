@@ -3,7 +3,7 @@
 
     twin_speed.py [views|launches|models]...
 
-views     a view of a JAX array after the first, beside a defensive copy; 1 MiB to 4 GiB
+views     a view of a JAX array after the first, beside a defensive copy and a protection; 1 MiB to 4 GiB
 launches  host time of one launch with a swapped argument, beside a plain one (tests/twins/swap_speed)
 models    a training step and a decode loop with all weights protected, strict with twins=all, by overhead.py
 """
@@ -34,8 +34,8 @@ x.block_until_ready()
 began = time.perf_counter()
 cuconst.readonly(x)
 print(f"first view, with the twin of all of JAX's pool: {(time.perf_counter() - began) * 1e6:.0f} us\\n")
-print("| MiB | readonly(x), us | x's own interface, us | cuconst_view, us | bytes copied | copy, us |")
-print("| --: | --: | --: | --: | --: | --: |")
+print("| MiB | readonly(x) and its interface, us | x's own interface, us | readonly(x) as a capsule, us | x as a capsule, us | cuconst_view, us | protect and close, us | bytes copied | copy, us |")
+print("| --: | --: | --: | --: | --: | --: | --: | --: | --: |")
 for mib in (1, 16, 64, 512, 4096):
     x = jnp.zeros(mib << 18, jnp.float32) + 0
     x.block_until_ready()
@@ -43,9 +43,12 @@ for mib in (1, 16, 64, 512, 4096):
     call = _library.library().view
     view = median(lambda: cuconst.readonly(x).__cuda_array_interface__, 2000)
     interface = median(lambda: x.__cuda_array_interface__, 2000)
+    capsule = median(lambda: cuconst.readonly(x).__dlpack__(max_version=(1, 0)), 2000)
+    own_capsule = median(lambda: x.__dlpack__(max_version=(1, 0)), 2000)
+    protected = median(lambda: cuconst.protect(x).close(), 20)
     bare = median(lambda: call(pointer, mib << 20, ctypes.byref(twin)), 2000)
     copy = median(lambda: jnp.array(x, copy=True).block_until_ready(), 20)
-    print(f"| {mib} | {view:.2f} | {interface:.2f} | {bare:.2f} | 0 | {copy:.0f} |", flush=True)
+    print(f"| {mib} | {view:.2f} | {interface:.2f} | {capsule:.2f} | {own_capsule:.2f} | {bare:.2f} | {protected:.0f} | 0 | {copy:.0f} |", flush=True)
     del x
 """
 

@@ -31,7 +31,16 @@ def chunk(build, folder, first, count, machines):
     cubins = [assemble(ptx, os.path.join(folder, 'sm_%s.cubin' % sm), sm) for sm in machines]
     truth = run(build + '/ptx_truth', first, count, *cubins)
     differ = run(build + '/ptx_differ', 'check', first, count, *cubins)
-    return truth.returncode or differ.returncode
+    return truth.returncode or differ.returncode or values_chunk(build, folder, first, count, machines)
+
+
+def values_chunk(build, folder, first, count, machines):
+    """The same for kernels in which parameters decide, and answers for some values of them."""
+    ptx = os.path.join(folder, 'v.ptx')
+    with open(ptx, 'w') as out:
+        run(build + '/values_truth', 'print', first, count, stdout=out, check=True)
+    cubins = [assemble(ptx, os.path.join(folder, 'v_%s.cubin' % sm), sm) for sm in machines]
+    return run(build + '/values_truth', first, count, *cubins).returncode
 
 
 def wide_kernel(name, params, stored):

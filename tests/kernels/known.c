@@ -1,7 +1,7 @@
 /*
  * Compiled kernels against what is known about them by construction: known TABLE CUBIN... The table's lines are
- *   kernel: slots stored through | slots not stored through | reasons that are right
- * where "any" stands for each reason. Only where the reason is clear need all stores be named: else the kernel is unknown, which is the safe side.
+ *   kernel: slots stored through | slots not stored through | reasons that are right | slots that must not be swapped for a twin | slots that may be
+ * where "any" stands for each reason, and the last two columns may be left out. Only where the reason is clear need all stores be named: else the kernel is unknown, which is the safe side.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ static const char *const reasons[] = {"clear", "table",       "global",       "s
                                       "call",  "instruction", "architecture", "damaged", "limit"};
 
 struct line {
-	char *kernel, *stored, *not_stored, *reasons;
+	char *kernel, *stored, *not_stored, *reasons, *kept, *swapped;
 	bool met;
 };
 static struct line lines[4096];
@@ -34,7 +34,17 @@ static int read_table(char *text)
 		if (!second || line_count == sizeof lines / sizeof lines[0])
 			return 1;
 		*colon = *first = *second = 0;
-		lines[line_count++] = (struct line){line, colon + 1, first + 1, second + 1, false};
+		char *third = strchr(second + 1, '|'), *fourth = third ? strchr(third + 1, '|') : NULL;
+		if (third && !fourth)
+			return 1;
+		if (fourth)
+			*third = *fourth = 0;
+		lines[line_count++] = (struct line){.kernel = line,
+		                                    .stored = colon + 1,
+		                                    .not_stored = first + 1,
+		                                    .reasons = second + 1,
+		                                    .kept = fourth ? third + 1 : "",
+		                                    .swapped = fourth ? fourth + 1 : ""};
 	}
 	return !line_count;
 }
@@ -67,6 +77,24 @@ static int check_slots(const char *where, const struct line *line, const char *l
 	}
 }
 
+/* As check_slots(), whether each is said to be given to others, or compared. */
+static int check_swapped(const char *where, const struct line *line, const char *list, bool kept,
+                         const struct kernel_paths *paths)
+{
+	int faults = 0;
+	char *end;
+	for (const char *at = list;; at = end) {
+		unsigned long slot = strtoul(at, &end, 10);
+		if (end == at)
+			return faults;
+		bool said = slot < paths->slot_count && paths->slots[slot].compared;
+		if (said != kept) {
+			printf("%s: %s: slot %lu %s be swapped\n", where, line->kernel, slot, said ? "must not" : "may");
+			faults++;
+		}
+	}
+}
+
 static int check_kernel(const char *where, const void *image, size_t bytes, const char *kernel)
 {
 	struct line *line = lines;
@@ -92,6 +120,8 @@ static int check_kernel(const char *where, const void *image, size_t bytes, cons
 	if (paths.reason == PATHS_CLEAR)
 		faults += check_slots(where, line, line->stored, true, &paths);
 	faults += check_slots(where, line, line->not_stored, false, &paths);
+	faults += check_swapped(where, line, line->kept, true, &paths);
+	faults += check_swapped(where, line, line->swapped, false, &paths);
 	kernel_paths_free(&paths);
 	return faults;
 }

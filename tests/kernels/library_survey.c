@@ -1,7 +1,8 @@
 /*
  * What the analysis says about all kernels of a library: library_survey [--every=N] [--sm=80,90] [--show] FILE...
  * Walks the fatbins embedded in each file. One line per file and machine. Not part of the test suites: run by hand, its table is in shim/kernels/README.md.
- * --every=N takes each Nth kernel; --show names kernels with const pointers that are said to be stored through, unknown instructions, and the slowest.
+ * --every=N takes each Nth kernel; --values asks about each kernel that is not clear again, with pointers where its code uses one and 1000 in all other words of its
+ * parameters, then with 0 in one word after the other of those that decide something, until it is clear; --show names kernels with const pointers that are said to be stored through, unknown instructions, and the slowest.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,10 +33,13 @@ struct tally {
 	double seconds, slowest;
 	unsigned long small_slow, slow; /* above 1 ms with at most 100 KB of code; above 20 ms */
 	char slowest_name[120];
+	/* --values: asked again; clear with all words alike, with a 0 in one of them; answers, and conditions of these */
+	unsigned long asked, alike, by_one, answers, guards;
+	double value_seconds, slowest_value;
 };
 
 static unsigned long every = 1, seen;
-static bool show;
+static bool show, with_values;
 static unsigned wanted[16];
 static size_t wanted_count;
 
@@ -139,6 +143,63 @@ static void compare(const struct elf *elf, const char *kernel, const struct kern
 	free(name);
 }
 
+#define VALUE_BYTES 4096
+#define NUMBER 1000u
+
+static bool clear_for(const struct elf *elf, const char *kernel, uint8_t *block, size_t bytes, uint8_t *used,
+                      struct tally *tally)
+{
+	uint8_t known[VALUE_BYTES];
+	struct paths_values values = {block, known, used, bytes};
+	struct kernel_paths paths = {0};
+	bool better = false;
+	double start = now();
+	memset(known, VALUE_EXACT, sizeof known);
+	if (paths_for_cubin(elf->image, elf->bytes, kernel, &values, &paths, &better))
+		return false;
+	double seconds = now() - start;
+	bool clear = better && paths.reason == PATHS_CLEAR;
+	tally->value_seconds += seconds;
+	tally->answers++;
+	tally->slowest_value = seconds > tally->slowest_value ? seconds : tally->slowest_value;
+	for (size_t i = 0; clear && i < bytes; i += 4)
+		tally->guards += used[i] || used[i + 1] || used[i + 2] || used[i + 3];
+	kernel_paths_free(&paths);
+	return clear;
+}
+
+static void survey_values(const struct elf *elf, const char *kernel, const struct kernel_paths *paths, struct tally *tally)
+{
+	uint8_t block[VALUE_BYTES], used[VALUE_BYTES], decides[VALUE_BYTES];
+	size_t bytes = paths->slot_count * 8;
+	const uint32_t number = NUMBER, none = 0;
+	if (bytes > sizeof block)
+		return;
+	tally->asked++;
+	for (size_t i = 0; i < bytes; i += 4)
+		memcpy(block + i, &number, sizeof number);
+	for (uint64_t i = 0; i < paths->slot_count; i++) {
+		uint64_t pointer = 0x7f2000000000u + (i << 24);
+		if (paths->slots[i].use != SLOT_NONE)
+			memcpy(block + 8 * i, &pointer, sizeof pointer);
+	}
+	if (clear_for(elf, kernel, block, bytes, decides, tally)) {
+		tally->alike++;
+		return;
+	}
+	for (size_t i = 0; i < bytes; i += 4) {
+		if (!(decides[i] || decides[i + 1] || decides[i + 2] || decides[i + 3]) ||
+		    memcmp(block + i, &number, 4) != 0)
+			continue;
+		memcpy(block + i, &none, sizeof none);
+		bool clear = clear_for(elf, kernel, block, bytes, used, tally);
+		memcpy(block + i, &number, sizeof number);
+		tally->by_one += clear;
+		if (clear)
+			return;
+	}
+}
+
 static void survey_kernel(const struct elf *elf, const struct elf_symbol *symbol, struct tally *tally)
 {
 	struct kernel_paths paths;
@@ -170,6 +231,8 @@ static void survey_kernel(const struct elf *elf, const struct elf_symbol *symbol
 		       paths.reason_offset, code ? elf_u16(code) & 0xfff : 0, code ? code[11] >> 3 & 1 : 0,
 		       code ? elf_u64(code) : 0, code ? elf_u64(code + 8) : 0, symbol->name);
 	}
+	if (with_values && paths.reason != PATHS_CLEAR && paths.reason <= PATHS_CALL)
+		survey_values(elf, symbol->name, &paths, tally);
 	if (paths.reason != PATHS_INSTRUCTION && paths.reason < PATHS_ARCHITECTURE)
 		compare(elf, symbol->name, &paths, tally);
 	kernel_paths_free(&paths);
@@ -224,6 +287,12 @@ static void print_tally(const char *file, unsigned sm, struct tally *tally)
 	       tally->const_stored, tally->const_pointers, tally->plain_stored, tally->plain_pointers,
 	       tally->kernels ? 1000 * tally->seconds / (double)tally->kernels : 0, tally->small_slow, tally->slow,
 	       1000 * tally->slowest, tally->slowest_insns, show ? tally->slowest_name : "");
+	if (with_values)
+		printf("  for values: %lu asked again, %lu clear with all words alike, %lu with one that is 0; %.1f conditions; %.1f ms an answer, slowest %.1f ms\n",
+		       tally->asked, tally->alike, tally->by_one,
+		       (double)tally->guards / (double)(tally->alike + tally->by_one + !(tally->alike + tally->by_one)),
+		       1000 * tally->value_seconds / (double)(tally->answers + !tally->answers),
+		       1000 * tally->slowest_value);
 	*tally = (struct tally){0};
 }
 
@@ -276,6 +345,8 @@ int main(int argc, char **argv)
 			every = strtoul(argv[i] + 8, NULL, 10) ?: 1;
 		else if (!strncmp(argv[i], "--sm=", 5))
 			want(argv[i] + 5);
+		else if (!strcmp(argv[i], "--values"))
+			with_values = true;
 		else if (!strcmp(argv[i], "--show"))
 			show = true;
 		else

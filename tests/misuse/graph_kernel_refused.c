@@ -64,7 +64,9 @@ int main(void)
 	EXPECT(refused(cuGraphNodeSetParams(node, &generic)));
 	EXPECT(refused(cuGraphExecKernelNodeSetParams(exec, node, &params)));
 	EXPECT(refused(cuGraphExecNodeSetParams(exec, node, &generic)));
+	memset(&info, 0x55, sizeof info);
 	EXPECT(refused(cuGraphExecUpdate(exec, other, &info)));
+	EXPECT(info.result == CU_GRAPH_EXEC_UPDATE_ERROR && !info.errorNode && !info.errorFromNode);
 	replay(7);
 
 	/* The graph itself was not touched either: it makes the same executable as before, and edits that harm nobody go on. */

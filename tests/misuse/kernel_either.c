@@ -1,5 +1,5 @@
 /*
- * A store that goes through one of two parameters: none of them is its only base, so deny cannot know and compares bytes.
+ * A store that goes through one of two parameters, by what is in memory: none of them is its only base, so deny cannot know and compares bytes.
  *
  * expect log exit 0 "cuconst: violation: kernel either (cuLaunchKernel, argument 0) wrote 4 bytes of read-only 'p'"
  * expect deny exit 0 "cuconst: violation: kernel either (cuLaunchKernel, argument 0) wrote 4 bytes of read-only 'p'"
@@ -11,19 +11,23 @@
 int main(void)
 {
 	static const char text[] = ".version 7.0\n.target sm_60\n.address_size 64\n"
-				   ".visible .entry either(.param .u64 a, .param .u64 b, .param .u32 which)\n{\n"
-				   "\t.reg .b64 %rd<4>;\n\t.reg .b32 %r<2>;\n\t.reg .pred %p<2>;\n"
-				   "\tld.param.u64 %rd1, [a];\n\tld.param.u64 %rd2, [b];\n\tld.param.u32 %r1, [which];\n"
+				   ".visible .entry either(.param .u64 a, .param .u64 b, .param .u64 which)\n{\n"
+				   "\t.reg .b64 %rd<5>;\n\t.reg .b32 %r<2>;\n\t.reg .pred %p<2>;\n"
+				   "\tld.param.u64 %rd1, [a];\n\tld.param.u64 %rd2, [b];\n\tld.param.u64 %rd4, [which];\n"
+				   "\tld.global.u32 %r1, [%rd4];\n"
 				   "\tsetp.eq.u32 %p1, %r1, 0;\n\tselp.b64 %rd3, %rd1, %rd2, %p1;\n"
 				   "\tst.global.u32 [%rd3], 9;\n\tret;\n}\n";
 	CUmodule loaded;
 	CUfunction function;
+	CUdeviceptr choice;
 	start();
+	CHECK(cuMemAlloc(&choice, 4));
 	CHECK(cuModuleLoadData(&loaded, text));
 	CHECK(cuModuleGetFunction(&function, loaded, "either"));
 	protect(p, SIZE, "p");
 	for (int which = 1; which >= 0; which--) {
-		void *params[] = {&p, &q, &which};
+		void *params[] = {&p, &q, &choice};
+		CHECK(cuMemsetD32(choice, (unsigned)which, 1));
 		CHECK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
 		CHECK(cuStreamSynchronize(stream));
 		EXPECT(byte_at(p) == (which ? 1 : 9) && byte_at(q) == 9);

@@ -1,6 +1,6 @@
 """Each program of this folder, in each mode that its first comment names: exact exit status, exact first line of stderr.
 
-The same programs run on the software GPU and, by scripts/gpu-test, on an NVIDIA GPU.
+The same programs run on the software GPU and, started by hand, on an NVIDIA GPU: README.md.
 """
 import json
 import os
@@ -99,6 +99,14 @@ def test_an_unknown_kernel_has_a_reason(tmp_path):
     record = violation(tmp_path)
     assert (record["kernel"]["verdict"], record["kernel"]["reason"], record["action"]) == \
         ("unknown", "stores through an address loaded from memory", "logged")
+
+
+def test_an_unknown_kernel_that_was_not_checked_is_among_the_candidates(tmp_path):
+    run("kernel_unknown_later", "log", tmp_path)
+    record = violation(tmp_path)
+    assert record["unverified_launches"] == 1, "the two before were looked at"
+    assert [(kernel["name"], kernel["argument"], kernel["verdict"], kernel["reason"]) for kernel in record["candidates"]] == \
+        [("fill_table", 0, "unknown", "stores through an address loaded from memory")]
 
 
 def test_a_neighbour_that_was_not_checked_is_among_the_candidates(tmp_path):

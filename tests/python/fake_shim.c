@@ -321,6 +321,13 @@ API cuconst_result cuconst_view(uint64_t ptr, size_t bytes, uint64_t *ret_view)
 	return code;
 }
 
+API uint64_t cuconst_view_known(uint64_t ptr, size_t bytes)
+{
+	if (!ptr || !bytes || ptr + bytes < ptr || disabled || fail_code || place(ptr, bytes))
+		return 0;
+	return ptr + VIEW_DISTANCE;
+}
+
 API int cuconst_version(void)
 {
 	return CUCONST_VERSION;

@@ -268,7 +268,7 @@ def test_python_that_loads_no_start_up_module_is_named(tool, option):
 def test_verbose_counts(exports):
     result = exports("import jax\nx = jax.ArrayImpl(4096); x.__dlpack__()\nlibrary.fake_status(1, 0, 0, 0)\n", options=["-v"])
     assert result.returncode == 0
-    assert "cuconst: 1 exported objects were protected, in 1 Python processes\n" in result.stderr
+    assert "cuconst: 1 exported object was protected, in 1 Python process\n" in result.stderr
 
 
 def test_without_the_option_no_start_up_module(tool, modules):

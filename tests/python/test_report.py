@@ -52,7 +52,7 @@ def test_one_record_in_full(report):
     result = report(RECORD, SUMMARY)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout == (
-        "1 violations (0 denied), 0 inconclusive, 0 frees, 0 ended unverified\n"
+        "1 violation (0 denied), 0 inconclusive, 0 frees, 0 ended unverified\n"
         "1 log, 2 records, 1 process\n"
         "\n"
         "1 violation at /home/u/train.py:42 in step\n"
@@ -81,7 +81,7 @@ def test_grouping_counts_and_times(report):
         record(python=[{"file": "/home/u/other.py", "function": "f", "line": 1}], kind="freed", action="none", api="cuMemFree_v2", kernel=None),
         record(outer_api="cufftExecC2C", outer_note="idata=odata"),
     )
-    assert "3 violations (1 denied), 0 inconclusive, 1 frees" in result.stdout
+    assert "3 violations (1 denied), 0 inconclusive, 1 free," in result.stdout
     assert "3 violations at /home/u/train.py:42 in step\n    wrote into   weights; bias\n" in result.stdout
     assert "    call         cuLaunchKernel; cuMemcpyDtoD_v2; cufftExecC2C(idata=odata)\n" in result.stdout
     assert "    action       logged 2, denied 1\n" in result.stdout

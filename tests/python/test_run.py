@@ -197,7 +197,7 @@ def test_violations_in_a_grandchild_count(tool):
 
 def test_a_shim_that_could_not_start_is_said(tool):
     result = tool("run", "--", sys.executable, "-c", STATUS.format("0, 0, 0, 2"))
-    assert (result.returncode, result.stderr) == (0, "cuconst: warning: the guard could not start in 2 processes, which ran unguarded (the reason was said there)\n")
+    assert (result.returncode, result.stderr) == (0, "cuconst: warning: the guard could not start in 2 processes, which ran unguarded and said why on stderr\n")
 
 
 def test_verbose(tool):
@@ -356,7 +356,8 @@ def test_stop_and_continue():
 
 
 def test_signal_mask_and_dispositions_are_the_caller_s():
-    source = "import signal; print(sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])), signal.getsignal(signal.SIGUSR2), signal.getsignal(signal.SIGCHLD))"
+    source = ("import signal; print(sorted(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, []))), "
+              "int(signal.getsignal(signal.SIGUSR2)), int(signal.getsignal(signal.SIGCHLD)))")
 
     def before():
         signal.signal(signal.SIGUSR2, signal.SIG_IGN)
@@ -366,8 +367,7 @@ def test_signal_mask_and_dispositions_are_the_caller_s():
     process = start(sys.executable, "-c", source, preexec_fn=before)
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 0
-    assert out == f"[{signal.Signals.SIGWINCH!r}] 1 1\n" or out.startswith("[<Signals.SIGWINCH")
-    assert "Handlers.SIG_IGN" in out or " 1 1" in out
+    assert out == f"[{int(signal.SIGWINCH)}] {int(signal.SIG_IGN)} {int(signal.SIG_IGN)}\n"
 
 
 def test_descriptors_are_not_leaked_into_the_program():

@@ -143,8 +143,8 @@ def test_names_cannot_steer_a_terminal(tool, tmp_path):
 
 @pytest.mark.parametrize("arguments, message", [
     ((), "no file"),
-    (("--arch",), "a value is missing"),
-    (("--arch", "90", "x"), "no machine"),
+    (("--arch",), "--arch: needs a value"),
+    (("--arch", "90", "x"), "--arch 90: must be a machine"),
     (("--walk", "x"), "unknown option"),
 ])
 def test_wrong_command_line(tool, arguments, message):
@@ -162,3 +162,17 @@ def test_file_that_is_not_there(tool, tmp_path):
 def test_help(tool):
     result = tool("scan", "--help")
     assert result.returncode == 0 and "--json" in result.stdout
+
+
+def test_values_of_parameters(tool, tmp_path):
+    file = tmp_path / "k.ptx"
+    file.write_text(".version 8.0\n.target sm_80\n.address_size 64\n.entry batched(.param .u64 out, .param .u64 table, .param .u32 mode)\n{\n"
+                    ".reg .b64 %a, %t; .reg .b32 %m; .reg .pred %p;\nld.param.u64 %a,[out]; ld.param.u64 %t,[table]; ld.param.u32 %m,[mode];\n"
+                    "setp.eq.u32 %p, %m, 0; @%p bra DONE; ld.global.u64 %a,[%t];\nDONE: st.global.u32 [%a],1; ret;\n}\n")
+    assert tool("scan", "--param", "16=0", "--param", "0=77", file).stdout == "batched [ptx sm_80]: stores 0! none 1-2 for 16=0\n"
+    assert tool("scan", "--param", "0x10=1", file).stdout == tool("scan", file).stdout
+    kernel = json.loads(tool("scan", "--json", "--param", "16=0", file).stdout)
+    assert (kernel["verdict"], kernel["for"], [s["bases"] for s in kernel["stores"]]) == ("ok", [{"offset": 16, "value": 0}], [[0]])
+    assert "for" not in json.loads(tool("scan", "--json", "--param", "16=1", file).stdout)
+    for wrong in "16", "17=0", "4096=0", "16=", "=1", "16=-1", "-4=1", "16=0x100000000", "16=1x":
+        assert tool("scan", "--param=" + wrong, file).returncode == 64

@@ -9,6 +9,7 @@ import threading
 import weakref
 
 import cuconst
+import numpy as np
 import pytest
 from capsules import BASE, DELETER, Producer, pythonapi
 from cuconst import _dlpack
@@ -68,6 +69,101 @@ def test_what_the_owner_says_now_counts(fake):
     assert view.__cuda_array_interface__["data"] == (BASE + AWAY + 4096, True)
 
 
+class Immutable(Array):
+    """As JAX: read-only, no stream, and the same until it is deleted."""
+
+    deleted = False
+
+    def __init__(self, **more):
+        super().__init__(**more)
+        self.interface.update(version=2, data=(BASE, True))
+
+    def is_deleted(self):
+        return self.deleted
+
+
+def test_an_immutable_array_is_asked_once(fake):
+    owner = Immutable()
+    view = cuconst.readonly(owner)
+    first = view.__cuda_array_interface__
+    assert first["data"] == (BASE + AWAY, True) and owner.asked == 1
+    first["shape"] = "a consumer's own dictionary"
+    assert view.__cuda_array_interface__["shape"] == (4, 8) and owner.asked == 1
+    owner.deleted = True
+    Immutable.__cuda_array_interface__ = property(lambda self: 1 / 0)
+    try:
+        assert not hasattr(view, "__cuda_array_interface__")
+    finally:
+        del Immutable.__cuda_array_interface__
+
+
+@pytest.mark.parametrize("change", [{"data": (BASE, False)}, {"stream": 7}])
+def test_what_may_change_is_asked_again(fake, change):
+    owner = Immutable()
+    owner.interface.update(change)
+    view = cuconst.readonly(owner)
+    owner.interface.update(data=(BASE + 512, True))
+    assert view.__cuda_array_interface__["data"] == (BASE + 512 + AWAY, True)
+
+
+def test_an_immutable_array_whose_memory_went_away(fake):
+    view = cuconst.readonly(Immutable())
+    fake.memory(BASE + (1 << 30), 4096)
+    with pytest.raises(cuconst.CuconstError):
+        view.__cuda_array_interface__
+
+
+@pytest.mark.parametrize("typestr,itemsize", [("<f4", 4), ("|b1", 1), ("<c16", 16), ("|V3", 3), (">f8", 8), ("<U2", 8), ("<M8[ns]", 8)])
+@pytest.mark.parametrize("shape", [(), (1,), (7,), (3, 5), (1, 1, 9), (True, 4), (np.int64(3), np.int32(5))])
+def test_short_and_long_way_agree(fake, typestr, itemsize, shape):
+    strides = tuple(int(n) for n in np.cumprod([itemsize, *reversed(shape[1:])])[::-1]) if shape else ()
+    short = cuconst.readonly(Array(shape=shape, typestr=typestr))
+    long = cuconst.readonly(Array(shape=shape, typestr=typestr, strides=strides))
+    assert short.__cuda_array_interface__["data"] == long.__cuda_array_interface__["data"] == (BASE + AWAY, True)
+    assert short.nbytes == long.nbytes == itemsize * int(np.prod(shape))
+
+
+@pytest.mark.parametrize("shape", [[4, 8], iter, np.array([4, 8])], ids=["list", "iterator", "array"])
+def test_shapes_that_are_no_tuple(fake, shape):
+    class Odd:
+        @property
+        def __cuda_array_interface__(self):
+            return {"shape": iter((4, 8)) if shape is iter else shape, "typestr": "<f4", "data": (BASE, False), "version": 3}
+
+    view = cuconst.readonly(Odd())
+    assert view.nbytes == 128 and view.__cuda_array_interface__["data"] == (BASE + AWAY, True)
+
+
+@pytest.mark.parametrize("shape", [(-2, -3), (-1,), (2, -1), (1.5,), ("a",), 4, None])
+def test_shapes_that_are_none(fake, shape):
+    with pytest.raises((TypeError, ValueError)):
+        cuconst.readonly(Array(shape=shape))
+
+
+@pytest.mark.parametrize("interface", [[], (), 5, "text", {}, {"shape": (4,)}, {"shape": (4,), "typestr": ["<f4"], "data": (BASE, False)}])
+def test_interfaces_that_are_none(fake, interface):
+    owner = type("Odd", (), {"__cuda_array_interface__": interface})()
+    with pytest.raises(TypeError):
+        cuconst.readonly(owner)
+
+
+def test_a_mask_is_read_only_too(fake):
+    mask = Array(BASE + 4096, (4, 8), typestr="|b1")
+    view = cuconst.readonly(Array(mask=mask))
+    assert view.__cuda_array_interface__["data"] == (BASE + AWAY, True)
+    shown = view.__cuda_array_interface__["mask"]
+    assert isinstance(shown, cuconst.ReadOnly) and shown.owner is mask
+    assert shown.__cuda_array_interface__["data"] == (BASE + 4096 + AWAY, True)
+    assert "mask" not in cuconst.readonly(Array()).__cuda_array_interface__
+    assert cuconst.readonly(Array(mask=None)).__cuda_array_interface__["mask"] is None
+
+
+def test_a_mask_that_has_no_view(fake):
+    fake.memory(BASE, 4096)
+    with pytest.raises(cuconst.CuconstError):
+        cuconst.readonly(Array(mask=Array(BASE + 4096, (4, 8), typestr="|b1")))
+
+
 def test_version_2_becomes_3(fake):
     interface = cuconst.readonly(Both()).__cuda_array_interface__
     assert (interface["version"], interface["strides"], interface["stream"]) == (3, None, None)
@@ -80,10 +176,11 @@ def test_version_2_becomes_3(fake):
     ((), (), BASE, BASE, 4),
     ((1000, 1000), (1 << 20, 8), BASE, BASE, 999 * (1 << 20) + 999 * 8 + 4),
 ], ids=["rows", "backwards", "mixed", "scalar", "too many pieces to protect"])
-def test_strided_views_cover_first_to_last(fake, shape, strides, first, lowest, nbytes):
+def test_strided_views_cover_first_to_last(fake, monkeypatch, shape, strides, first, lowest, nbytes):
     asked = []
     library = cuconst._library._library
     real = library.view
+    monkeypatch.setattr(library, "view_known", lambda *_: 0)
     library.view = lambda ptr, size, out: asked.append((ptr, size)) or real(ptr, size, out)
     try:
         view = cuconst.readonly(Array(first, shape, strides))
@@ -288,6 +385,45 @@ def test_arguments_reach_the_producer(fake):
     producer.versioned = False
     view.__dlpack__()
     assert producer.keywords == {}
+
+
+@pytest.mark.parametrize("strides,offset,lanes", [(None, 0, 1), ((8, 1), 256, 1), ((16, 1), 0, 1), (None, 8, 2)])
+@pytest.mark.parametrize("wanted", [None, (1, 0)])
+def test_short_and_long_way_of_capsules_agree(fake, monkeypatch, strides, offset, lanes, wanted):
+    said = []
+    for known in (True, False):
+        producer = Producer(strides=strides, offset=offset, lanes=lanes, versioned=wanted is not None)
+        if not known:
+            monkeypatch.setattr(_dlpack, "viewed", lambda *_: None)
+        capsule = cuconst.readonly(producer).__dlpack__(max_version=wanted)
+        said.append(unpack(capsule))
+        del capsule
+        gc.collect()
+        assert producer.made == producer.deleted
+    assert said[0] == said[1] and said[0][0].ptr == BASE + offset + AWAY
+
+
+@pytest.mark.parametrize("settings", [{"shape": (0, 8)}, {"bits": 4}, {"device": 13}, {"strides": (0, 1)}, {"strides": (-8, 1), "data": BASE + 4096}])
+def test_capsules_that_take_the_long_way(fake, settings):
+    producer = Producer(**settings)
+    assert _dlpack.viewed(producer.capsule(), True) is None
+    producer.keep.clear()
+    assert producer.made == producer.deleted, "and are as they were: their own destructor deletes them"
+
+
+@pytest.mark.parametrize("shape", [(-1, 8), (-2, -4), (2**62, 8), (2**40, 2**40)])
+def test_capsules_whose_sizes_are_none(fake, shape):
+    assert _dlpack.viewed(Producer(shape=shape).capsule(), True) is None
+
+
+@pytest.mark.parametrize("settings", [{"flags": 2}, {"major": 2}])
+def test_capsules_that_are_not_looked_into(fake, settings):
+    assert _dlpack.viewed(Producer(**settings).capsule(), True) is None
+
+
+@pytest.mark.parametrize("odd", [None, 5, "text", object()])
+def test_no_capsule(fake, odd):
+    assert _dlpack.viewed(odd, True) is None
 
 
 def test_a_copy_is_the_consumers_own(fake):

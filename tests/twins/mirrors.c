@@ -58,21 +58,62 @@ static void failed_unmap(const char *mode)
 	EXPECT(view(at, 2 * GRAIN) == twin && word_at(twin) == 21);
 	EXPECT(cuMemAddressFree(at, 2 * GRAIN) == CUDA_ERROR_INVALID_VALUE);
 	EXPECT(view(at, 2 * GRAIN) == twin && word_at(twin + GRAIN) == 21);
+	size_t held = free_memory();
 	fail_next("cuMemUnmap",
 	          CUDA_ERROR_UNKNOWN); /* the twin's, which comes first: the program's own is not touched by it */
 	CHECK(cuMemUnmap(at, 2 * GRAIN));
 	CHECK(cuMemAddressFree(at, 2 * GRAIN));
+	EXPECT(free_memory() == held + 2 * GRAIN);
+}
+
+/* A twin that could not be unmapped keeps memory, and the place: both are had back when it is mapped there again, however often it failed. */
+static void stuck_twin(const char *mode)
+{
+	CUdeviceptr at = reserve(8), twin = 0;
+	size_t before = free_memory();
+
+	for (int round = 0; round < 3; round++) {
+		/* Holes between them: each is unmapped by a call of its own. */
+		for (size_t i = 0; i < 6; i += 2)
+			map(at + i * GRAIN, 1);
+		for (size_t i = 0; i < 6; i += 2) {
+			twin = view(at + i * GRAIN, GRAIN) - i * GRAIN;
+			CHECK(cuMemsetD32(at + i * GRAIN, (unsigned)round + 40, 1));
+			EXPECT(word_at(twin + i * GRAIN) == round + 40);
+		}
+		for (size_t i = 0; i < 6; i += 2) {
+			fail_next("cuMemUnmap", CUDA_ERROR_UNKNOWN);
+			CHECK(cuMemUnmap(at + i * GRAIN, GRAIN));
+		}
+		EXPECT(free_memory() == before - 3 * GRAIN);
+	}
+	map(at, 6);
+	EXPECT(view(at, 6 * GRAIN) == twin && free_memory() == before - 6 * GRAIN);
+	fail_next("cuMemUnmap", CUDA_ERROR_UNKNOWN);
+	CHECK(cuMemUnmap(at, 6 * GRAIN));
+	CHECK(cuMemAddressFree(at, 8 * GRAIN));
+	EXPECT(free_memory() == before);
+	/* More than anybody keeps a list of. */
+	at = reserve(32);
+	for (size_t i = 0; i < 32; i += 2)
+		map(at + i * GRAIN, 1);
+	for (size_t i = 0; i < 32; i += 2)
+		view(at + i * GRAIN, GRAIN);
+	for (size_t i = 0; i < 32; i += 2) {
+		fail_next("cuMemUnmap", CUDA_ERROR_UNKNOWN);
+		CHECK(cuMemUnmap(at + i * GRAIN, GRAIN));
+	}
+	CHECK(cuMemAddressFree(at, 32 * GRAIN));
+	EXPECT(free_memory() == before);
 }
 
 /* As failed_unmap, but the program's own call fails after the twin has gone. */
 static void failed_unmap_late(const char *mode)
 {
 	CUdeviceptr at = allocate(2), twin = view(at, 2 * GRAIN);
-	static _Bool (*fail)(const char *, uint64_t, int);
 
-	*(void **)&fail = dlsym(RTLD_DEFAULT, "softgpu_fail");
 	CHECK(cuMemsetD32(at, 22, 2 * GRAIN / 4));
-	EXPECT(fail("cuMemUnmap", 2, CUDA_ERROR_UNKNOWN));
+	fail_nth("cuMemUnmap", 2, CUDA_ERROR_UNKNOWN);
 	EXPECT(cuMemUnmap(at, 2 * GRAIN) == CUDA_ERROR_UNKNOWN);
 	EXPECT(view(at, 2 * GRAIN) == twin && word_at(twin) == 22 && word_at(twin + GRAIN) == 22);
 	give_back(at, 2);
@@ -224,7 +265,7 @@ static void unseen_end(const char *mode)
 	CUdeviceptr again;
 	CHECK(cuMemAddressReserve(&again, GRAIN, 0, at, 0));
 	if (again != at)
-		_exit(77); /* the driver keeps it for something else */
+		cannot("the driver keeps the addresses for something else");
 	map(at, 1);
 	CHECK(cuMemsetD32(at, 93, 1));
 	EXPECT(word_at(view(at, GRAIN)) == 93);
@@ -242,6 +283,7 @@ static void served(const char *mode)
 	EXPECT(word_at(twin) == 71 && word_at(twin + SIZE - 4) == 71);
 	EXPECT(cuMemsetD32(twin, 1, 1) != CUDA_SUCCESS && word_at(p) == 71);
 	EXPECT(cuconst_view(p, SIZE + 1, &none) == CUCONST_ERROR_OUT_OF_RANGE && none == 77);
+	EXPECT(!cuconst_view_known(p, SIZE + 1));
 	EXPECT(view(twin, 16) == twin);
 	CHECK(cuMemAlloc(&large, 8 * GRAIN));
 	CHECK(cuMemsetD32(large, 72, 2 * GRAIN));
@@ -250,6 +292,7 @@ static void served(const char *mode)
 	CHECK(cuMemFree(large));
 	EXPECT(free_memory() == before);
 	EXPECT(cuconst_view(large, 16, &none) == CUCONST_ERROR_NOT_DEVICE && none == 77);
+	EXPECT(!cuconst_view_known(large, 16));
 	/* A piece that is freed and given again: the view shows whose it is now. */
 	CHECK(cuMemFree(p));
 	EXPECT(cuconst_view(p, SIZE, &none) == CUCONST_ERROR_NOT_DEVICE && none == 77);
@@ -277,6 +320,7 @@ static const struct scene scenes[] = {
 	{"frees_in_time", frees_in_time},
 	{"failed_unmap", failed_unmap},
 	{"failed_unmap_late", failed_unmap_late},
+	{"stuck_twin", stuck_twin},
 	{"broken_growth", broken_growth},
 	{"owner_recycles", owner_recycles},
 	{"no_leak", no_leak},

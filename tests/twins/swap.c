@@ -504,11 +504,11 @@ static void peer(const char *argument)
 
 	CHECK(cuDeviceGetCount(&devices));
 	if (devices < 2)
-		_exit(77);
+		cannot("one device only");
 	CHECK(cuDeviceGet(&other, 1));
 	CHECK(cuDeviceCanAccessPeer(&can, other, 0));
 	if (!can)
-		_exit(77);
+		cannot("the devices do not reach each other's memory");
 	const CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1},
 	                                .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	CHECK(cuMemSetAccess(w, GRAIN, &access, 1));

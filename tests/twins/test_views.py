@@ -2,14 +2,14 @@
 import pytest
 from player import play as play_scene
 
-MIRRORS = {"frees_in_time", "failed_unmap", "failed_unmap_late", "broken_growth", "owner_recycles", "no_leak", "unseen", "unseen_end", "served", "served_no_leak"}
+MIRRORS = {"frees_in_time", "failed_unmap", "failed_unmap_late", "stuck_twin", "broken_growth", "owner_recycles", "no_leak", "unseen", "unseen_end", "served", "served_no_leak"}
 
 
 def play(program, scene, *arguments, **named):
     return play_scene("mirrors" if scene in MIRRORS else program, scene, *arguments, **named)
 
 
-QUIET = ["of_a_view", "mapping_calls", "grows", "follows_access", "frees_in_time", "failed_unmap", "failed_unmap_late", "reasons",
+QUIET = ["of_a_view", "mapping_calls", "grows", "follows_access", "frees_in_time", "failed_unmap", "failed_unmap_late", "stuck_twin", "reasons",
          "no_room", "second_is_free", "owner_recycles", "threads", "contexts", "capture", "untouched", "forked", "unseen", "unseen_end", "not_counted"]
 
 

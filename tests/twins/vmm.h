@@ -8,6 +8,14 @@
 
 #define GRAIN ((size_t)2 << 20)
 
+/* This driver does not let happen what the scene is about: its test is skipped, and says why. */
+__attribute__((unused, noreturn)) static void cannot(const char *why)
+{
+	printf("%s\n", why);
+	fflush(stdout);
+	_exit(77);
+}
+
 __attribute__((unused)) static const CUmemAllocationProp device_memory = {
 	.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
 
@@ -62,6 +70,8 @@ __attribute__((unused)) static CUdeviceptr view(CUdeviceptr at, size_t bytes)
 		fprintf(stderr, "cuconst_view: %d: %s\n", (int)result, cuconst_result_text(result));
 		_exit(99);
 	}
+	/* From now on it takes a look-up only. */
+	EXPECT(cuconst_view_known(at, bytes) == twin);
 	return twin;
 }
 
@@ -79,7 +89,7 @@ __attribute__((unused)) static size_t free_memory(void)
 	return left;
 }
 
-/* How often the driver was called, on the software GPU; on a real one nobody counts, and it is 0. */
+/* How often the driver was called, on the software GPU; on a real one nobody counts, and it is 0: for differences that are to be none. */
 __attribute__((unused)) static unsigned long long calls(const char *symbol)
 {
 	static uint64_t (*count)(const char *);
@@ -94,7 +104,9 @@ __attribute__((unused)) static void fail_nth(const char *symbol, uint64_t nth, i
 	static _Bool (*fail)(const char *, uint64_t, int);
 	if (!fail)
 		*(void **)&fail = dlsym(RTLD_DEFAULT, "softgpu_fail");
-	EXPECT(fail && fail(symbol, nth, status));
+	if (!fail)
+		cannot("no call of this driver can be told to fail");
+	EXPECT(fail(symbol, nth, status));
 }
 
 __attribute__((unused)) static void fail_next(const char *symbol, int status)

@@ -1,14 +1,16 @@
 /*
  * What a launch costs under the shim, on a driver that answers at once. Prints a Markdown table: median and 99th
  * percentile of batches, in ns for one launch, and the ratio to a launch that goes to the driver directly. Run with
- * the shim preloaded; a name of a case as argument runs that one alone, for a profiler. With mode=strict the cases
- * are those of a launch whose argument is replaced.
+ * the shim preloaded; a name of a case as argument runs that one alone, for a profiler, in so many batches as a second argument says. With "cold" in
+ * its place every launch finds the caches full of other things, as in a real program, and is timed alone. With mode=strict the cases are those of a launch
+ * whose argument is replaced.
  */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "shim/cuconst.h"
@@ -20,6 +22,11 @@
 #define STRIDE UINT64_C(65536)
 #define BYTES 4096
 #define BESIDE 200
+#define WEIGHTS 48              /* that a loop reads in turn */
+#define BUFFERS 20              /* that it writes to */
+#define FLUSH ((size_t)4 << 20) /* more than a second-level cache holds */
+#define FLUSH_CODE ((size_t)2 << 20)
+#define LINE 64
 
 static CUdeviceptr region, elsewhere[3];
 static CUdeviceptr tensors[STUB_TENSORS];
@@ -103,6 +110,40 @@ static void hooked_many(void)
 	cuLaunchKernel((CUfunction)(uintptr_t)STUB_STRUCT, 1, 1, 1, 1, 1, 1, 0, (CUstream)(uintptr_t)0x20, params, NULL);
 }
 
+/* As a matrix-vector product of a linear algebra library: numbers, a weight that is read, activations, a result, which lie between weights. */
+static void launch_gemv(CUdeviceptr weight)
+{
+	static unsigned turn;
+	uint64_t words[STUB_WORDS];
+	void *params[] = {words};
+	CUdeviceptr free = region + (turn++ % BUFFERS) * STRIDE + BYTES + 256;
+
+	for (int i = 0; i < STUB_WORDS; i++)
+		words[i] = (uint64_t)i * 1000003;
+	words[0] = weight;
+	words[2] = free;
+	words[4] = free + 1024;
+	words[6] = free + 4096;
+	cuLaunchKernel((CUfunction)(uintptr_t)STUB_GEMV, 1, 1, 1, 1, 1, 1, 0, (CUstream)(uintptr_t)0x20, params, NULL);
+}
+
+static void hooked_gemv(void)
+{
+	static unsigned turn;
+
+	launch_gemv(region + (turn++ % WEIGHTS) * STRIDE);
+}
+
+static void hooked_table_beside(void)
+{
+	launch_four(cuLaunchKernel, STUB_TABLE, region + BYTES + 256);
+}
+
+static void hooked_table(void)
+{
+	launch_four(cuLaunchKernel, STUB_TABLE, region + 64);
+}
+
 /* The kernels' code, for the shim to read. */
 static void load(void)
 {
@@ -115,8 +156,14 @@ static void load(void)
 		".visible .entry four(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n)\n{\n.reg .b64 %%rd<4>;\n"
 		"ld.param.u64 %%rd1, [a];\nld.param.u64 %%rd2, [b];\nld.param.u64 %%rd3, [c];\n"
 		"st.global.u64 [%%rd1], 0;\nst.global.u64 [%%rd2], 0;\nst.global.u64 [%%rd3], 0;\nret;\n}\n"
+		".visible .entry gemv(.param .align 8 .b8 p[%d])\n{\n.reg .b64 %%rd<8>;\n"
+		"ld.param.u64 %%rd1, [p];\nld.param.u64 %%rd2, [p+16];\nld.param.u64 %%rd3, [p+32];\n"
+		"ld.param.u64 %%rd4, [p+48];\nld.global.u64 %%rd5, [%%rd1];\nld.global.u64 %%rd6, [%%rd2];\n"
+		"ld.global.u64 %%rd7, [%%rd3];\nst.global.u64 [%%rd4], %%rd5;\nret;\n}\n"
+		".visible .entry table(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n)\n{\n.reg .b64 %%rd<3>;\n"
+		"ld.param.u64 %%rd1, [c];\nld.global.u64 %%rd2, [%%rd1];\nst.global.u64 [%%rd2], 0;\nret;\n}\n"
 		".visible .entry many(.param .align 8 .b8 t[%d])\n{\n.reg .b64 %%rd<2>;\n",
-		STUB_TENSORS * 8);
+		STUB_WORDS * 8, STUB_TENSORS * 8);
 
 	for (int i = 0; i < STUB_TENSORS; i++)
 		used += (size_t)snprintf(text + used, sizeof text - used,
@@ -139,6 +186,12 @@ static const struct {
 	{"between", "1000 ranges, 3 pointers between them, all read", hooked_between, RANGES, 0, false},
 	{"near", "1000 ranges, 3 pointers between them, all stored through", hooked_near, RANGES, 0, false},
 	{"clean", "1 pointer of 3 in a range, read", hooked_clean, RANGES, 0, false},
+	{"gemv", "64 words: a weight and activations between weights read, a result between weights stored",
+         hooked_gemv, RANGES, 0, false},
+	{"table_beside", "1 pointer of 3 between ranges, the kernel stores through an address that it loads",
+         hooked_table_beside, RANGES, 0, false},
+	{"table", "1 pointer of 3 in a range, the kernel stores through an address that it loads", hooked_table, RANGES,
+         0, false},
 	{"hit", "1 pointer of 3 in a range, stored through", hooked_hit, RANGES, 1, false},
 	{"many", "16 pointers in 16 ranges", hooked_many, RANGES, 1, false},
 	{"swapped", "strict: 1 pointer of 3 in a range, replaced by its twin", hooked_hit, RANGES, 0, true},
@@ -160,13 +213,60 @@ static int by_value(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
+/* Code that fills the caches of instructions and of branch targets: a jump in each line to the next one. */
+static void (*make_code(void))(void)
+{
+	const unsigned char jump[] = {0xe9, LINE - 5, 0, 0, 0}, back = 0xc3;
+	unsigned char *code =
+		mmap(NULL, FLUSH_CODE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void (*run)(void);
+
+	check(code == MAP_FAILED, "mmap");
+	for (size_t at = 0; at < FLUSH_CODE; at += LINE)
+		memcpy(code + at, jump, sizeof jump);
+	code[FLUSH_CODE - LINE] = back;
+	*(void **)&run = code;
+	return run;
+}
+
+/* Takes the place of all else in the caches. */
+static void flush(void)
+{
+	static volatile char other[FLUSH];
+	static void (*code)(void);
+
+	if (!code)
+		code = make_code();
+	for (size_t i = 0; i < FLUSH; i += LINE)
+		other[i]++;
+	code();
+}
+
+/* ns for one launch. */
+static double sample(void (*launch)(void), bool cold)
+{
+	double start;
+
+	if (cold)
+		flush();
+	start = now();
+	for (int i = 0; i < (cold ? 1 : BATCH); i++)
+		launch();
+	return (now() - start) / (cold ? 1 : BATCH);
+}
+
 int main(int argc, char **argv)
 {
 	static double ns[SAMPLES];
+	bool cold = argc > 2 && !strcmp(argv[2], "cold");
+	const char *only = argc > 1 && strcmp(argv[1], "all") ? argv[1] : NULL;
+	int samples = argc > 2 && !cold ? atoi(argv[2]) : SAMPLES;
 	double first = 0;
 	const char *options = getenv("CUCONST_OPTIONS");
 	bool strict = options && strstr(options, "mode=strict");
 
+	if (samples < 1 || samples > SAMPLES)
+		return 1;
 	check(cuInit(0), "cuInit");
 	check(cuMemAlloc(&region, RANGES * STRIDE), "cuMemAlloc");
 	load();
@@ -177,28 +277,23 @@ int main(int argc, char **argv)
 		tensors[i] = region + (CUdeviceptr)i * STRIDE + 8;
 	printf("| launch | ns, median | p99 | ratio to direct |\n| --- | --: | --: | --: |\n");
 	for (size_t at = 0; at < sizeof cases / sizeof *cases; at++) {
-		int samples = argc > 1 ? 20 : SAMPLES;
-		uint64_t before;
+		uint64_t before, launches = (uint64_t)samples * (cold ? 1 : BATCH);
 
-		if (argc > 1 && strcmp(argv[1], cases[at].name))
+		if (only && strcmp(only, cases[at].name))
 			continue;
-		if (at > 1 && cases[at].strict != strict && strcmp(cases[at].name, "clean"))
+		if (at > 1 && cases[at].strict != strict && strcmp(cases[at].name, "clean") &&
+		    strcmp(cases[at].name, "gemv"))
 			continue;
 		protect(cases[at].ranges);
 		cases[at].launch();
 		before = stub_checks;
-		for (int sample = 0; sample < samples; sample++) {
-			double start = now();
-
-			for (int i = 0; i < BATCH; i++)
-				cases[at].launch();
-			ns[sample] = (now() - start) / BATCH;
-		}
+		for (int i = 0; i < samples; i++)
+			ns[i] = sample(cases[at].launch, cold);
 		/* Now and then ranges beside the pointer are looked at, too. */
-		uint64_t wanted = (uint64_t)samples * BATCH * cases[at].checks, issued = stub_checks - before;
+		uint64_t wanted = launches * cases[at].checks, issued = stub_checks - before;
 		if (issued < wanted || issued > wanted + BESIDE) {
-			fprintf(stderr, "launch_bench: %s: %" PRIu64 " checks for %d launches\n", cases[at].name,
-			        issued, samples * BATCH);
+			fprintf(stderr, "launch_bench: %s: %" PRIu64 " checks for %" PRIu64 " launches\n",
+			        cases[at].name, issued, launches);
 			return 1;
 		}
 		qsort(ns, (size_t)samples, sizeof *ns, by_value);

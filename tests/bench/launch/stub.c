@@ -14,7 +14,8 @@
 #define GRAIN ((size_t)2 << 20)
 
 static const char *const names[] = {
-	[STUB_CHECK] = "check", [STUB_OTHER] = "other", [STUB_FOUR] = "four", [STUB_STRUCT] = "many", [STUB_READER] = "reader"};
+	[STUB_CHECK] = "check",   [STUB_OTHER] = "other", [STUB_FOUR] = "four",  [STUB_STRUCT] = "many",
+	[STUB_READER] = "reader", [STUB_GEMV] = "gemv",   [STUB_TABLE] = "table"};
 
 /* The one large allocation, or what was allocated last. */
 static CUdeviceptr last_start;
@@ -107,12 +108,14 @@ EXPORT CUresult cuFuncGetName(const char **ret, CUfunction function)
 
 EXPORT CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *ret_offset, size_t *ret_bytes)
 {
-	size_t count = function == (CUfunction)(uintptr_t)STUB_STRUCT ? 1 : 4;
+	size_t block = function == (CUfunction)(uintptr_t)STUB_STRUCT ? STUB_TENSORS * 8
+	               : function == (CUfunction)(uintptr_t)STUB_GEMV ? STUB_WORDS * 8
+	                                                              : 0;
 
-	if (index >= count)
+	if (index >= (block ? 1 : 4))
 		return CUDA_ERROR_INVALID_VALUE;
 	*ret_offset = index * 8;
-	*ret_bytes = count == 1 ? STUB_TENSORS * 8 : index == 3 ? 4 : 8;
+	*ret_bytes = block ? block : index == 3 ? 4 : 8;
 	return CUDA_SUCCESS;
 }
 
@@ -208,10 +211,12 @@ EXPORT CUresult cuMemGetAddressRange(CUdeviceptr *ret_base, size_t *ret_bytes, C
 
 EXPORT CUresult cuPointerGetAttribute(void *ret, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
-	if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+	if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL || attribute == CU_POINTER_ATTRIBUTE_IS_MANAGED)
 		*(int *)ret = 0;
-	else if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT)
-		*(CUcontext *)ret = (CUcontext)(uintptr_t)1;
+	else if (attribute == CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE)
+		*(CUmemoryPool *)ret = NULL;
+	else if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT) /* a mapping has none */
+		*(CUcontext *)ret = in_large(pointer) ? NULL : (CUcontext)(uintptr_t)1;
 	else if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
 		*(CUmemorytype *)ret = CU_MEMORYTYPE_DEVICE;
 	else

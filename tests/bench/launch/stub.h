@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #define STUB_TENSORS 16
+#define STUB_WORDS 64
 
 /* Function handles. */
 enum {
@@ -13,7 +14,9 @@ enum {
 	STUB_OTHER,
 	STUB_FOUR,   /* (pointer, pointer, pointer, int) */
 	STUB_STRUCT, /* one struct of STUB_TENSORS pointers */
-	STUB_READER, /* (pointer, pointer, pointer, int): stores nothing; the other two store through all */
+	STUB_READER, /* (pointer, pointer, pointer, int): stores nothing; the two before store through all */
+	STUB_GEMV, /* one struct of STUB_WORDS words: word 0, 2 and 4 are read through, 6 is stored through, others are numbers */
+	STUB_TABLE, /* (pointer, pointer, pointer, int): stores through an address loaded from the third */
 };
 
 /* cuLaunchKernel() by a name that is not hooked. */

@@ -1,4 +1,6 @@
 /* Launches: shapes beyond limits, parameters, attributes. Occupancy. Errors that end a context. */
+#include <time.h>
+
 #include "tests/softgpu/conformance/conformance.h"
 
 static CUdeviceptr memory;
@@ -291,15 +293,61 @@ static void work_behind(void)
 
 static void reset_after(void)
 {
-	CUcontext context;
+	CUcontext context = NULL;
 
 	enter();
+	NEED(cuCtxGetCurrent(&context));
 	NEED(launch_store(NULL, 0x1000, 1));
 	answer_status("recover_synchronize", cuCtxSynchronize());
 	answer_status("recover_release", cuDevicePrimaryCtxRelease(0));
 	answer_status("recover_retain", cuDevicePrimaryCtxRetain(&context, 0));
 	answer_status("recover_set", cuCtxSetCurrent(context));
 	answer_status("recover_use", cuCtxSynchronize());
+}
+
+/* A stream that is destroyed before what it runs faults: an event behind that tells. */
+static void in_a_stream_that_is_gone(void)
+{
+	CUresult result;
+	CUstream s;
+	CUevent event;
+	int looks = 0;
+
+	enter();
+	kernels();
+	NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	NEED(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	hold_stream(s);
+	answer_status("gone_launch", launch_store(s, 0x1000, 1));
+	answer_status("gone_record", cuEventRecord(event, s));
+	answer_status("gone_destroy", cuStreamDestroy(s));
+	release_streams();
+	while ((result = cuEventQuery(event)) == CUDA_ERROR_NOT_READY && looks++ < 5000)
+		nanosleep(&(struct timespec){0, 1000000}, NULL);
+	answer_status("gone_event", result);
+	answer_status("gone_legacy_query", cuStreamQuery(CU_STREAM_LEGACY));
+	answer_status("gone_event_destroy", cuEventDestroy(event));
+}
+
+/* Another context of the process. */
+static void in_another_context(void)
+{
+	CUcontext first = NULL, second = NULL;
+	CUdeviceptr other;
+
+	enter();
+	NEED(cuCtxGetCurrent(&first));
+	NEED(cuCtxCreate(&second, NULL, 0, 0));
+	kernels();
+	NEED(launch_store(NULL, 0x1000, 1));
+	answer_status("second_synchronize", cuCtxSynchronize());
+	answer_status("first_set", cuCtxSetCurrent(first));
+	answer_status("first_alloc", cuMemAlloc(&other, 16));
+	answer_status("first_synchronize", cuCtxSynchronize());
+	answer_status("first_query", cuStreamQuery(NULL));
+	answer_status("second_destroy", cuCtxDestroy(second));
+	answer_status("reset", cuDevicePrimaryCtxReset(0));
+	answer_status("reset_retain", cuDevicePrimaryCtxRetain(&second, 0));
 }
 
 static const struct topic sticky_topics[] = {
@@ -309,6 +357,8 @@ static const struct topic sticky_topics[] = {
 	{.name = "on_other_stream", .ask = on_other_stream},
 	{.name = "work_behind", .ask = work_behind},
 	{.name = "reset_after", .ask = reset_after},
+	{.name = "in_a_stream_that_is_gone", .ask = in_a_stream_that_is_gone},
+	{.name = "in_another_context", .ask = in_another_context},
 	{.name = NULL},
 };
 const struct family sticky_family = {.name = "sticky", .topics = sticky_topics, .bare = true};

@@ -287,6 +287,41 @@ static void unmapped_store(void)
 	answer_status("unmapped_store_synchronize", cuCtxSynchronize());
 }
 
+/* What has another answer for plain memory. */
+static void not_as_plain(void)
+{
+	CUmemGenericAllocationHandle handle;
+	CUDA_MEMSET_NODE_PARAMS set = {.elementSize = 4, .width = 4, .height = 1, .value = 9};
+	CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .WidthInBytes = 4, .Height = 1};
+	CUdeviceptr writable, alias = read_only_alias(&writable, &handle);
+	CUcontext here = NULL;
+	CUgraph graph;
+	CUgraphNode node;
+	unsigned one = 1;
+
+	NEED(cuCtxGetCurrent(&here));
+	answer_status("set_sync", cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, writable));
+	answer_status("set_type", cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, writable));
+	answer_status("set_null", cuPointerSetAttribute(NULL, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, writable));
+	NEED(cuGraphCreate(&graph, 0));
+	set.dst = writable;
+	answer_status("set_node_no_context", cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, NULL));
+	NEED(cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, here));
+	answer_status("set_node_parameters", cuGraphMemsetNodeSetParams(node, &set));
+	NEED(cuMemsetD32(writable, 5, 8));
+	copy.srcDevice = writable;
+	copy.dstDevice = writable + 64;
+	copy.dstMemoryType = (CUmemorytype)9;
+	answer_status("2d_type_unknown", cuMemcpy2D(&copy));
+	answer_number("2d_type_unknown_value", word_at(writable + 64));
+	copy.dstDevice = alias + 64;
+	answer_status("2d_type_unknown_read_only", cuMemcpy2D(&copy));
+	copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+	copy.dstDevice = writable + 64;
+	copy.srcMemoryType = (CUmemorytype)9;
+	answer_status("2d_from_unknown", cuMemcpy2D(&copy));
+}
+
 /* Access is for each device. Asked where there are two that reach each other. */
 static void two_devices(void)
 {
@@ -345,6 +380,7 @@ static const struct topic topics[] = {
 	{.name = "alias_atomic", .ask = alias_atomic, .alone = true},
 	{.name = "alias_write_value", .ask = alias_write_value, .alone = true},
 	{.name = "unmapped_store", .ask = unmapped_store, .alone = true},
+	{.name = "not_as_plain", .ask = not_as_plain},
 	{.name = NULL},
 };
 const struct family vmm_family = {.name = "vmm", .topics = topics};

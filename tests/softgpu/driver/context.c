@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tests/softgpu/driver/arena.h"
 #include "tests/softgpu/driver/array.h"
@@ -16,6 +17,11 @@ static struct sg_context *primaries[SG_DEVICES_MAX];
 static unsigned primary_flags[SG_DEVICES_MAX];
 static uint64_t context_ids = 1;
 static struct sg_context *ended; /* created contexts that were destroyed */
+/*
+ * The first fault of the process, which ends it for CUDA: every context answers it from then on, and none can be made. So do real drivers. CUDA_SUCCESS for ever
+ * with SOFTGPU_FAULT=context.
+ */
+static _Atomic int lost;
 
 bool sg_is_device(CUdevice device)
 {
@@ -41,7 +47,7 @@ CUresult sg_context_health(bool required)
 	sg_lock();
 	struct sg_context *context = sg_context_current();
 	if (context != NULL)
-		status = atomic_load_explicit(&context->sticky, memory_order_acquire);
+		status = sg_context_error(context);
 	else if (required)
 		status = CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	sg_unlock();
@@ -50,9 +56,22 @@ CUresult sg_context_health(bool required)
 
 void sg_context_fault(struct sg_context *context, CUresult status)
 {
+	unsigned wait = sg_fault_us();
 	int none = CUDA_SUCCESS;
 
+	if (wait != 0 && atomic_load(&context->sticky) == CUDA_SUCCESS)
+		nanosleep(&(struct timespec){wait / 1000000, (long)(wait % 1000000) * 1000}, NULL);
 	atomic_compare_exchange_strong(&context->sticky, &none, status);
+	none = CUDA_SUCCESS;
+	if (!sg_fault_stays_in_context())
+		atomic_compare_exchange_strong(&lost, &none, status);
+}
+
+CUresult sg_context_error(struct sg_context *context)
+{
+	int own = atomic_load_explicit(&context->sticky, memory_order_acquire);
+
+	return (CUresult)(own != CUDA_SUCCESS ? own : atomic_load_explicit(&lost, memory_order_acquire));
 }
 
 static void drain(struct sg_context *context, bool non_blocking_too)
@@ -71,13 +90,13 @@ static void drain(struct sg_context *context, bool non_blocking_too)
 CUresult sg_context_drain(struct sg_context *context)
 {
 	drain(context, true);
-	return atomic_load(&context->sticky);
+	return sg_context_error(context);
 }
 
 CUresult sg_context_drain_blocking(struct sg_context *context)
 {
 	drain(context, false);
-	return atomic_load(&context->sticky);
+	return sg_context_error(context);
 }
 
 /* Makes a context ready for use; it may have ended before (primary contexts come back). */
@@ -104,6 +123,7 @@ static bool begin(struct sg_context *context, int device, unsigned flags)
 	if (context->legacy == NULL)
 		return false;
 	context->legacy->is_default = true;
+	sg_remove(context); /* what is known of its end */
 	if (sg_add(context, SG_CONTEXT))
 		return true;
 	sg_stream_close(context->legacy);
@@ -132,6 +152,7 @@ static void end(struct sg_context *context)
 	struct remains remains = {.context = context};
 
 	sg_remove(context);
+	sg_add(context, SG_CONTEXT_ENDED);
 	do {
 		remains.count = 0;
 		sg_each(SG_STREAM, collect_streams, &remains);
@@ -179,6 +200,8 @@ CUresult sg_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!sg_is_device(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
+	if (atomic_load(&lost) != CUDA_SUCCESS)
+		return (CUresult)atomic_load(&lost);
 	sg_lock();
 	struct sg_context *context = sg_context_primary(dev);
 	if (context != NULL)
@@ -211,18 +234,15 @@ CUresult sg_cuDevicePrimaryCtxRelease(CUdevice dev)
 	return sg_cuDevicePrimaryCtxRelease_v2(dev);
 }
 
-/* Whoever retained it keeps that; it comes back empty and healthy when it is used as a retained one again. */
+/* Whoever retained it may release it still; it comes back, empty, with the same handle, when it is retained again. */
 CUresult sg_cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
 	if (!sg_is_device(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
 	sg_lock();
 	struct sg_context *context = primaries[dev];
-	if (context != NULL && sg_is(context, SG_CONTEXT)) {
+	if (context != NULL && sg_is(context, SG_CONTEXT))
 		end(context);
-		if (context->retained > 0)
-			begin(context, dev, primary_flags[dev]);
-	}
 	sg_unlock();
 	return CUDA_SUCCESS;
 }
@@ -285,6 +305,8 @@ CUresult sg_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!sg_is_device(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
+	if (atomic_load(&lost) != CUDA_SUCCESS)
+		return (CUresult)atomic_load(&lost);
 	if (sg_thread.depth == SG_CONTEXT_STACK)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	struct sg_context *context = calloc(1, sizeof(*context));
@@ -336,6 +358,8 @@ CUresult sg_cuCtxDestroy_v2(CUcontext ctx)
 	if (context != NULL && !context->primary) {
 		end(context);
 		status = CUDA_SUCCESS;
+	} else if (sg_is(ctx, SG_CONTEXT_ENDED)) {
+		status = CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	}
 	sg_unlock();
 	/* On top of this thread's stack it is popped; elsewhere the stale handle answers CONTEXT_IS_DESTROYED. */
@@ -349,14 +373,20 @@ CUresult sg_cuCtxDestroy(CUcontext ctx)
 	return sg_cuCtxDestroy_v2(ctx);
 }
 
+/* One that has ended can be made current; what needs it then answers CONTEXT_IS_DESTROYED. */
+static bool was_context(CUcontext handle)
+{
+	sg_lock();
+	bool known = sg_is(handle, SG_CONTEXT) || sg_is(handle, SG_CONTEXT_ENDED);
+	sg_unlock();
+	return known;
+}
+
 CUresult sg_cuCtxPushCurrent_v2(CUcontext ctx)
 {
 	if (ctx == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
-	sg_lock();
-	bool alive = sg_context_of(ctx) != NULL;
-	sg_unlock();
-	return alive ? push(ctx) : CUDA_ERROR_INVALID_CONTEXT;
+	return was_context(ctx) ? push(ctx) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult sg_cuCtxPushCurrent(CUcontext ctx)
@@ -386,10 +416,7 @@ CUresult sg_cuCtxSetCurrent(CUcontext ctx)
 			sg_thread.depth--;
 		return CUDA_SUCCESS;
 	}
-	sg_lock();
-	bool alive = sg_context_of(ctx) != NULL;
-	sg_unlock();
-	if (!alive)
+	if (!was_context(ctx))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (sg_thread.depth == 0)
 		return push(ctx);

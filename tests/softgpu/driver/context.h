@@ -15,7 +15,7 @@ struct sg_context {
 	unsigned api_version;
 	unsigned retained; /* primary: cuDevicePrimaryCtxRetain calls; others: cuCtxAttach and creation */
 	uint64_t id;
-	_Atomic int sticky;     /* the error that every later call returns, or CUDA_SUCCESS */
+	_Atomic int sticky;     /* the error of its own that every later call returns, or CUDA_SUCCESS */
 	_Atomic unsigned peers; /* bit d: kernels may access the memory of device d */
 	size_t limits[CU_LIMIT_MAX];
 	size_t heap_used; /* of CU_LIMIT_MALLOC_HEAP_SIZE, by kernels */
@@ -32,8 +32,10 @@ CUresult sg_context_health(bool required);
 struct sg_context *sg_context_current(void);
 /* With the lock held: the live context of this handle, or NULL. */
 struct sg_context *sg_context_of(CUcontext handle);
-/* The first fault stays. Thread-safe. */
+/* The first fault stays, in the context and in the process. Without the lock: it takes its time. Thread-safe. */
 void sg_context_fault(struct sg_context *context, CUresult status);
+/* What calls answer there: the context's own error, else that of the process, else CUDA_SUCCESS. Thread-safe. */
+CUresult sg_context_error(struct sg_context *context);
 /* With the lock held: drains every stream of the context; returns the sticky error. */
 CUresult sg_context_drain(struct sg_context *context);
 /* With the lock held: waits for the legacy stream and all blocking ones; returns the sticky error. */

@@ -8,7 +8,11 @@ CUresult sg_cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
 	if (device == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	sg_lock();
-	struct sg_context *context = ctx == NULL ? sg_context_current() : sg_context_of(ctx);
+	if (ctx == NULL && sg_thread.depth > 0)
+		ctx = sg_thread.stack[sg_thread.depth - 1];
+	/* An ended one is remembered. */
+	bool known = sg_is(ctx, SG_CONTEXT) || sg_is(ctx, SG_CONTEXT_ENDED);
+	const struct sg_context *context = known ? (struct sg_context *)ctx : NULL;
 	if (context != NULL)
 		*device = context->device;
 	sg_unlock();

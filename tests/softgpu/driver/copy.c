@@ -75,6 +75,12 @@ CUresult sg_copy_plan(const CUDA_MEMCPY3D *asked, const struct sg_context *to_co
 	*ret_copy = (struct sg_copy){.asked = *asked};
 	if (asked->WidthInBytes == 0 || asked->Height == 0 || asked->Depth == 0)
 		return CUDA_SUCCESS;
+	/* What a real driver says of a destination whose type is none: wrong, but for mapped memory. */
+	if (to.type < CU_MEMORYTYPE_HOST || to.type > CU_MEMORYTYPE_UNIFIED) {
+		const struct sg_allocation *memory = sg_allocation_at(asked->dstDevice);
+		if (memory != NULL && memory->kind == SG_MEMORY_MAPPING)
+			to.type = CU_MEMORYTYPE_UNIFIED;
+	}
 	uint64_t source = from.type == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)asked->srcHost : asked->srcDevice;
 	uint64_t target = to.type == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)asked->dstHost : asked->dstDevice;
 	CUresult status = resolve(&from, source, asked->srcArray, asked->srcXInBytes, asked->srcY, asked->srcZ,

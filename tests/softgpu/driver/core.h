@@ -27,6 +27,7 @@ enum sg_needs {
 enum sg_kind {
 	SG_NONE,
 	SG_CONTEXT,
+	SG_CONTEXT_ENDED, /* may be current still; most calls there say so */
 	SG_STREAM,
 	SG_EVENT,
 	SG_MODULE,
@@ -64,6 +65,10 @@ CUresult sg_unimplemented(size_t index);
 CUresult sg_initialise(void);
 /* Whole microseconds that each stream operation must wait before it runs. */
 unsigned sg_delay_us(void);
+/* Whole microseconds from a kernel's fault to when calls answer it; until then the stream is busy. */
+unsigned sg_fault_us(void);
+/* Does a fault end its context alone, and not the process? */
+bool sg_fault_stays_in_context(void);
 /* A decimal environment variable, or `otherwise` where it is unset or malformed. */
 uint64_t sg_environment(const char *name, uint64_t otherwise);
 

@@ -163,7 +163,7 @@ static CUresult wait_or_look(CUevent handle, bool wait)
 			point.timeline->references++;
 		if (wait)
 			sg_point_await(&point);
-		status = !sg_point_reached(&point) ? CUDA_ERROR_NOT_READY : (CUresult)atomic_load(&context->sticky);
+		status = !sg_point_reached(&point) ? CUDA_ERROR_NOT_READY : sg_context_error(context);
 		sg_point_drop(&point);
 	}
 	sg_unlock();

@@ -6,6 +6,7 @@
 #include "tests/softgpu/driver/event.h"
 #include "tests/softgpu/driver/graph.h"
 #include "tests/softgpu/driver/graph_memory.h"
+#include "tests/softgpu/driver/memory.h"
 #include "tests/softgpu/driver/module.h"
 
 /* The context that a node names, or the current one. */
@@ -66,6 +67,14 @@ static CUresult plan_event(CUevent handle, enum sg_op_kind kind, struct sg_op *r
 	return CUDA_SUCCESS;
 }
 
+/* The context of a set may be left out where the memory has one, and mapped memory has none. Lock held. */
+static bool nobodys(CUdeviceptr memory, CUcontext asked)
+{
+	const struct sg_allocation *found = asked == NULL ? sg_allocation_at(memory) : NULL;
+
+	return found != NULL && found->kind == SG_MEMORY_MAPPING;
+}
+
 CUresult sg_node_plan(const CUgraphNodeParams *params, struct sg_op *ret_op)
 {
 	CUresult status = CUDA_SUCCESS;
@@ -87,7 +96,8 @@ CUresult sg_node_plan(const CUgraphNodeParams *params, struct sg_op *ret_op)
 		status = sg_set_plan(named(params->memset.ctx), params->memset.dst, params->memset.pitch,
 		                     params->memset.value, params->memset.elementSize, params->memset.width,
 		                     params->memset.height, &ret_op->set);
-		if (params->memset.width == 0 || params->memset.height == 0)
+		if (params->memset.width == 0 || params->memset.height == 0 ||
+		    nobodys(params->memset.dst, params->memset.ctx))
 			status = CUDA_ERROR_INVALID_VALUE;
 		break;
 	case CU_GRAPH_NODE_TYPE_HOST:

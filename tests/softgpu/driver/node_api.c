@@ -224,6 +224,7 @@ CUresult sg_cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE
 	if (nodeParams == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUgraphNodeParams params = of_set(nodeParams);
+	sg_cuCtxGetCurrent(&params.memset.ctx);
 	return set(hNode, &params);
 }
 

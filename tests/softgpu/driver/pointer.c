@@ -145,11 +145,13 @@ CUresult sg_cuPointerSetAttribute(const void *value, CUpointer_attribute attribu
 {
 	CUresult status = CUDA_ERROR_INVALID_VALUE;
 
-	if (value == NULL || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
+	if (value == NULL)
 		return status;
 	sg_lock();
 	struct sg_allocation *memory = sg_allocation_at(ptr);
-	if (memory != NULL && memory->kind < SG_MEMORY_HOST) {
+	if (memory != NULL && memory->kind == SG_MEMORY_MAPPING) {
+		status = CUDA_ERROR_NOT_SUPPORTED;
+	} else if (memory != NULL && memory->kind < SG_MEMORY_HOST && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) {
 		memory->sync_memops = *(const unsigned *)value != 0;
 		status = CUDA_SUCCESS;
 	}

@@ -32,6 +32,8 @@ static bool tracing;
 static size_t traced;
 static uint16_t trace[TRACE_MAX];
 static atomic_uint delay;
+static unsigned fault_delay;
+static bool fault_in_context;
 static atomic_bool logging;
 static struct softgpu_write *writes;
 static size_t writes_count, writes_capacity;
@@ -60,9 +62,13 @@ static bool add_fault(const char *name, uint64_t nth, CUresult status)
 /* SOFTGPU_FAIL=symbol:nth[:status][,...]. A word that cannot be read is named on stderr: a test with a typing error must not pass silently. */
 static void read_environment(void)
 {
-	const char *text = getenv("SOFTGPU_FAIL");
+	const char *text = getenv("SOFTGPU_FAIL"), *reach = getenv("SOFTGPU_FAULT");
 
 	atomic_store(&delay, (unsigned)sg_environment("SOFTGPU_DELAY_US", 0));
+	fault_delay = (unsigned)sg_environment("SOFTGPU_FAULT_US", 0);
+	fault_in_context = reach != NULL && strcmp(reach, "context") == 0;
+	if (reach != NULL && !fault_in_context && strcmp(reach, "process") != 0)
+		dprintf(STDERR_FILENO, "softgpu: SOFTGPU_FAULT: cannot use \"%s\" (process or context)\n", reach);
 	while (text != NULL && *text != '\0') {
 		char word[128], name[128];
 		size_t length = strcspn(text, ",");
@@ -134,6 +140,16 @@ CUresult sg_unimplemented(size_t index)
 unsigned sg_delay_us(void)
 {
 	return atomic_load_explicit(&delay, memory_order_relaxed);
+}
+
+unsigned sg_fault_us(void)
+{
+	return fault_delay;
+}
+
+bool sg_fault_stays_in_context(void)
+{
+	return fault_in_context;
 }
 
 _Bool sg_probe_logs_writes(void)

@@ -139,7 +139,7 @@ CUresult sg_cuStreamSynchronize(CUstream hStream)
 			status = sg_context_drain_blocking(context);
 		} else {
 			sg_stream_drain(stream);
-			status = (CUresult)atomic_load(&context->sticky);
+			status = sg_context_error(context);
 		}
 	}
 	sg_unlock();
@@ -164,7 +164,7 @@ CUresult sg_cuStreamQuery(CUstream hStream)
 			if (!(other->flags & CU_STREAM_NON_BLOCKING) &&
 			    other->timeline->completed != other->timeline->submitted)
 				done = false;
-		status = atomic_load(&stream->context->sticky);
+		status = sg_context_error(stream->context);
 		if (status == CUDA_SUCCESS && !done)
 			status = CUDA_ERROR_NOT_READY;
 	}

@@ -54,6 +54,14 @@ static inline CUcontext enter(int device)
 	return context;
 }
 
+/* After a fault, with SOFTGPU_FAULT=context: a context with the same handle, and nothing in it. */
+static inline void renew(int device)
+{
+	OK(cuDevicePrimaryCtxReset(device));
+	OK(cuDevicePrimaryCtxRelease(device));
+	enter(device);
+}
+
 static inline void leave(int device)
 {
 	cuCtxSetCurrent(NULL);
@@ -69,6 +77,7 @@ struct test {
 /* Runs all, or those named on the command line. */
 static inline int run_tests(const struct test *tests, size_t count, int argc, char **argv)
 {
+	setenv("SOFTGPU_FAULT", "context", 0); /* all in one process, which goes on after the tests of faults */
 	for (size_t i = 0; i < count; i++) {
 		bool wanted = argc < 2;
 		for (int a = 1; a < argc; a++)

@@ -104,8 +104,13 @@ static void stack(void)
 	CHECK(device == 0);
 	OK(cuCtxPushCurrent(b));
 	OK(cuCtxDestroy(a));
-	STATUS(CUDA_ERROR_INVALID_CONTEXT, cuCtxDestroy(a));
-	STATUS(CUDA_ERROR_INVALID_CONTEXT, cuCtxPushCurrent(a));
+	STATUS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuCtxDestroy(a));
+	OK(cuCtxPushCurrent(a));
+	STATUS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuCtxSynchronize());
+	device = -1;
+	OK(cuCtxGetDevice(&device));
+	CHECK(device == 0);
+	OK(cuCtxPopCurrent(NULL));
 	STATUS(CUDA_ERROR_INVALID_CONTEXT, cuCtxSetCurrent((CUcontext)(uintptr_t)0xdeadbeef));
 	OK(cuCtxDestroy(b));
 	STATUS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuCtxSynchronize());

@@ -187,7 +187,9 @@ static void after_context(void)
 	STATUS(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel(h.function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
 	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemsetD8(h.memory, 0, 4));
 	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemFree(h.memory));
-	STATUS(CUDA_ERROR_INVALID_CONTEXT, cuCtxSetCurrent(own));
+	OK(cuCtxPushCurrent(own));
+	STATUS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuCtxSynchronize());
+	OK(cuCtxPopCurrent(NULL));
 	OK(cuLaunchKernel((CUfunction)h.kernel, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
 	OK(cuGraphLaunch(h.exec, NULL));
 	OK(cuCtxSynchronize());

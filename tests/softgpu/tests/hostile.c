@@ -98,7 +98,7 @@ static void ends(CUresult wanted, const char *text, unsigned block)
 	OK(cuLaunchKernel(function, 1, 1, 1, block, 1, 1, 0, NULL, parameters, NULL));
 	STATUS(wanted, cuCtxSynchronize());
 	STATUS(wanted, cuMemAlloc(&data, 64));
-	OK(cuDevicePrimaryCtxReset(0));
+	renew(0);
 	OK(cuCtxSynchronize());
 }
 

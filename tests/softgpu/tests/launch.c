@@ -324,12 +324,12 @@ static void faults(void)
 	STATUS(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemAlloc(&b, 16));
 	STATUS(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemcpyDtoH(&back, a, 4));
 	STATUS(CUDA_ERROR_ILLEGAL_ADDRESS, cuStreamSynchronize(NULL));
-	OK(cuDevicePrimaryCtxReset(0));
+	renew(0);
 	OK(cuCtxSynchronize());
 	OK(cuModuleLoadData(&module, kernels_ptx));
 	OK(cuLaunchKernel(get(module, "fault"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
 	STATUS(CUDA_ERROR_LAUNCH_FAILED, cuCtxSynchronize());
-	OK(cuDevicePrimaryCtxReset(0));
+	renew(0);
 	/* Past the end of an allocation, and into freed memory. */
 	OK(cuModuleLoadData(&module, kernels_ptx));
 	OK(cuMemAlloc(&a, 16));
@@ -337,7 +337,7 @@ static void faults(void)
 	parameters[0] = &a;
 	OK(cuLaunchKernel(get(module, "fill"), 1, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL));
 	STATUS(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
-	OK(cuDevicePrimaryCtxReset(0));
+	renew(0);
 	OK(cuCtxGetCurrent(&context));
 	leave(0);
 }

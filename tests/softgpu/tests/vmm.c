@@ -108,7 +108,7 @@ static void read_only_alias(void)
 	OK(cuStreamWriteValue32(s, b, 1, 0));
 	STATUS(CUDA_ERROR_LAUNCH_FAILED, cuStreamSynchronize(s));
 	STATUS(CUDA_ERROR_LAUNCH_FAILED, cuMemAlloc(&a, 4));
-	OK(cuDevicePrimaryCtxReset(0));
+	renew(0);
 	OK(cuMemcpyDtoH(&back, b + 64, 4));
 	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemAddressFree(b, grain));
 	OK(cuMemUnmap(b, grain));
@@ -184,6 +184,44 @@ static void mirror(void)
 	leave(0);
 }
 
+/* What a real driver answers otherwise for mapped memory than for plain one. */
+static void not_as_plain(void)
+{
+	CUmemGenericAllocationHandle handle;
+	CUDA_MEMSET_NODE_PARAMS set = {.elementSize = 4, .width = 4, .height = 1, .value = 9};
+	CUDA_MEMCPY2D copy = {
+		.srcMemoryType = CU_MEMORYTYPE_DEVICE, .dstMemoryType = (CUmemorytype)9, .WidthInBytes = 4, .Height = 1};
+	CUdeviceptr plain;
+	CUcontext context = enter(0);
+	CUgraph graph;
+	CUgraphNode node;
+	unsigned one = 1;
+
+	OK(cuMemCreate(&handle, GRAIN, &on_device, 0));
+	CUdeviceptr mapped = map_at(handle, GRAIN, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	OK(cuMemAlloc(&plain, 64));
+	OK(cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, plain));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, plain));
+	STATUS(CUDA_ERROR_NOT_SUPPORTED, cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, mapped));
+	STATUS(CUDA_ERROR_NOT_SUPPORTED, cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, mapped));
+	OK(cuGraphCreate(&graph, 0));
+	set.dst = plain;
+	OK(cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, NULL));
+	set.dst = mapped;
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, NULL));
+	OK(cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, context));
+	OK(cuGraphMemsetNodeSetParams(node, &set));
+	OK(cuGraphDestroy(graph));
+	OK(cuMemsetD32(plain, 5, 1));
+	copy.srcDevice = plain;
+	copy.dstDevice = plain + 32;
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemcpy2D(&copy));
+	copy.dstDevice = mapped;
+	OK(cuMemcpy2D(&copy));
+	CHECK(word(mapped) == 5);
+	leave(0);
+}
+
 /* A store and an atomic through a read-only mapping end the context; a load does not, and the bytes are as they were. */
 static void stores_fault(void)
 {
@@ -198,10 +236,10 @@ static void stores_fault(void)
 	CHECK(word(b + 4) == 6);
 	STATUS(CUDA_ERROR_ILLEGAL_ADDRESS, store(b + 8, 7));
 	STATUS(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemsetD32(a, 0, 1));
-	OK(cuDevicePrimaryCtxReset(0));
+	renew(0);
 	CHECK(word(a + 8) == 5);
 	STATUS(CUDA_ERROR_ILLEGAL_ADDRESS, store(b + GRAIN - 4, 7));
-	OK(cuDevicePrimaryCtxReset(0));
+	renew(0);
 	/* Without any access a load faults too; given back, all is well. */
 	CUmemAccessDesc none = of(0, CU_MEM_ACCESS_FLAGS_PROT_NONE), writing = of(0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	OK(cuMemSetAccess(b, GRAIN, &none, 1));
@@ -232,7 +270,7 @@ static void access_of_devices(void)
 	CHECK(flags == 1);
 	CHECK(word(a) == 1);
 	STATUS(CUDA_ERROR_ILLEGAL_ADDRESS, store(a, 2));
-	OK(cuDevicePrimaryCtxReset(1));
+	renew(1);
 	both[0].flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
 	both[1].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 	OK(cuMemSetAccess(a, GRAIN, &both[1], 1));
@@ -248,7 +286,7 @@ static void access_of_devices(void)
 	CHECK(flags == 1);
 	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemsetD32(a, 0, 1));
 	STATUS(CUDA_ERROR_ILLEGAL_ADDRESS, store(a, 5));
-	OK(cuDevicePrimaryCtxReset(0));
+	renew(0);
 	/* One entry that is wrong, and nothing changes. */
 	both[0].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 	both[1].location.id = 99;
@@ -448,7 +486,7 @@ static int opened(const char *text)
 int main(int argc, char **argv)
 {
 	static const struct test tests[] = {
-		T(read_only_alias),   T(retain_refuses_plain_memory), T(mirror),    T(stores_fault),
+		T(read_only_alias),   T(retain_refuses_plain_memory), T(mirror),    T(not_as_plain), T(stores_fault),
 		T(access_of_devices), T(calls_need_access),           T(shareable), T(legacy_ipc)};
 
 	if (argc == 3 && strcmp(argv[1], "import") == 0)

@@ -4,6 +4,7 @@
  */
 #define __CUDA_API_VERSION_INTERNAL 1
 #include <cuda.h>
+#include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -357,6 +358,25 @@ static void fork_and_go_on(void)
 }
 
 /* What is served cannot be shared, and the refusal says what can be done. */
+/* What the driver does not do for mapped memory is done for it: copies and sets have ended when they return. */
+static void synchronous(void)
+{
+	CUdeviceptr at = get(1000), other = get(1000);
+	uint64_t (*calls)(const char *);
+	unsigned one = 1, set = 0;
+
+	*(void **)&calls = dlsym(RTLD_DEFAULT, "softgpu_calls");
+	NEED(cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, at));
+	NEED(cuPointerGetAttribute(&set, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, at));
+	CHECK_EQUAL(set & 1, 1);
+	uint64_t before = calls ? calls("cuStreamSynchronize") : 0;
+	NEED(cuMemcpyDtoD_v2(at, other, 1000));
+	NEED(cuMemsetD8_v2(at, 1, 1000));
+	NEED(cuMemsetD8Async(at, 1, 1000, NULL));
+	NEED(cuMemcpyDtoDAsync_v2(at, other, 1000, NULL));
+	printf("waits %llu\n", calls ? (unsigned long long)(calls("cuStreamSynchronize") - before) : 0);
+}
+
 static void share(void)
 {
 	CUipcMemHandle handle;
@@ -394,6 +414,7 @@ int main(int argc, char **argv)
 		{"two_devices", two_devices},
 		{"fork", fork_and_go_on},
 		{"share", share},
+		{"synchronous", synchronous},
 	};
 
 	for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)

@@ -80,6 +80,11 @@ def test_waiting_memory_is_found(twins):
     figures("waiting_memory_is_found", twins, SOFTGPU_MEMORY=str(256 * MIB))
 
 
+def test_synchronous_memory_is():
+    """The driver knows of plain memory that it is to be; of mapped memory it does not let that be said."""
+    assert figures("synchronous", "native") == {"waits": 0} and figures("synchronous", "all") == {"waits": 2}
+
+
 def test_small_allocations_cost_little():
     cost = figures("many", "all")
     assert cost["device_bytes"] <= 100000 * 512 + 2 * MIB and cost["host_bytes"] < 3 * MIB, cost

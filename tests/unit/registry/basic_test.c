@@ -163,6 +163,27 @@ Test(registry, nested_overlapping_and_identical_ranges)
 	registry_destroy(&reg);
 }
 
+Test(registry, generation_changes_with_each_change_alone)
+{
+	struct registry *reg = make();
+	uint64_t first = registry_generation(reg), second;
+	struct registry_spec spec = {.start = 100, .end = 200};
+	registry_handle handle;
+
+	registry_hits(reg, 0, 1000);
+	cr_assert_eq(registry_generation(reg), first);
+	cr_assert_eq(registry_insert(reg, &spec, &handle, NULL), 0);
+	second = registry_generation(reg);
+	cr_assert(second != first);
+	spec.end = spec.start;
+	cr_assert(registry_insert(reg, &spec, NULL, NULL) != 0);
+	cr_assert_eq(registry_generation(reg), second);
+	cr_assert_eq(registry_remove(reg, handle, NULL), 0);
+	cr_assert(registry_generation(reg) != second && registry_generation(reg) != first);
+	cr_assert(registry_remove(reg, handle, NULL) != 0);
+	registry_destroy(&reg);
+}
+
 Test(registry, handles_never_given_are_told_from_removed_ones)
 {
 	struct registry *reg = make();

@@ -123,23 +123,23 @@ Test(registry_inside, disturbed_readers_queue_up_behind_the_writer)
 
 Test(registry_inside, locks_by_rising_rank)
 {
-	static struct lock doors = LOCK_INITIALIZER(LOCK_DOORS), report = LOCK_INITIALIZER(LOCK_REPORT);
+	static struct lock twins = LOCK_INITIALIZER(LOCK_TWINS), report = LOCK_INITIALIZER(LOCK_REPORT);
 
 	for (int round = 0; round < 2; round++) {
-		lock_acquire(&doors);
+		lock_acquire(&twins);
 		lock_acquire(&report);
 		lock_release(&report);
-		lock_release(&doors);
+		lock_release(&twins);
 	}
 }
 
 #ifndef NDEBUG
 Test(registry_inside, falling_rank_aborts_a_debug_build, .signal = SIGABRT)
 {
-	static struct lock doors = LOCK_INITIALIZER(LOCK_DOORS), report = LOCK_INITIALIZER(LOCK_REPORT);
+	static struct lock twins = LOCK_INITIALIZER(LOCK_TWINS), report = LOCK_INITIALIZER(LOCK_REPORT);
 
 	lock_acquire(&report);
-	lock_acquire(&doors);
+	lock_acquire(&twins);
 }
 
 Test(registry_inside, same_rank_aborts_a_debug_build, .signal = SIGABRT)

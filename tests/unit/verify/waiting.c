@@ -51,6 +51,27 @@ Test(verify_waiting, drain_gives_up_in_time)
 	drop();
 }
 
+Test(verify_waiting, memory_that_is_about_to_go_is_waited_for)
+{
+	struct range *other = attach(address(memory) + BYTES, address(memory) + 2 * BYTES);
+	cr_assert(verify_settle(&range, 1, 0));
+	fake_defer(true);
+	check("a", S1);
+	cr_assert_not(verify_settle(&range, 1, 20));
+	cr_assert(verify_settle(&other, 1, 0), "nothing reads that");
+	struct range *both[] = {other, range};
+	cr_assert_not(verify_settle(both, 2, 20));
+	fake_run_all();
+	cr_assert(verify_settle(both, 2, 0));
+	refresh(S2);
+	cr_assert_not(verify_settle(&range, 1, 20));
+	fake_run_all();
+	cr_assert(verify_settle(&range, 1, 0));
+	verify_poll();
+	fake_drop(other);
+	drop();
+}
+
 static size_t handled_inside;
 
 static void poll_inside(void)

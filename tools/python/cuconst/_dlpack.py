@@ -154,11 +154,25 @@ _destructor = _DESTRUCTOR(_destroy)
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(_destructor))
 
 
+def _replaced(capsule: Any, name: bytes, managed: int, versioned: bool) -> Any:
+    """The capsule of the tensor that took over what this one held."""
+    _set_name(capsule, _USED[name])
+    return _new(managed, _VERSIONED if versioned else _PLAIN, _destructor)
+
+
 def readdressed(capsule: Any, address: int, versioned: bool) -> Any:
     """Consumes a capsule. Returns one of the same tensor at another address, with the read-only bit where it is versioned."""
     name = _VERSIONED if _is_valid(capsule, _VERSIONED) else _PLAIN
     managed = _library.library().dlpack_view(_get_pointer(capsule, name), name is _VERSIONED, versioned, address)
     if not managed:
         raise MemoryError("no memory for a DLPack tensor")
-    _set_name(capsule, _USED[name])
-    return _new(managed, _VERSIONED if versioned else _PLAIN, _destructor)
+    return _replaced(capsule, name, managed, versioned)
+
+
+def viewed(capsule: Any, versioned: bool) -> Any:
+    """As readdressed(), at the address of its view, if that takes one look-up. Else None, and the capsule is as it was."""
+    name = _VERSIONED if _is_valid(capsule, _VERSIONED) else _PLAIN
+    if name is _PLAIN and not _is_valid(capsule, _PLAIN):
+        return None
+    managed = _library.library().dlpack_view_known(_get_pointer(capsule, name), name is _VERSIONED, versioned)
+    return _replaced(capsule, name, managed, versioned) if managed else None

@@ -79,14 +79,17 @@ _PROTOTYPES = {
     "cuconst_version": (ctypes.c_int, []),
     "cuconst_view": (ctypes.c_int, [_u64, ctypes.c_size_t, ctypes.POINTER(_u64)]),
     "cuconst_dlpack_view": (ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_int, ctypes.c_int, _u64]),
+    "cuconst_dlpack_view_known": (ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]),
     "cuconst_last_cuda_error": (ctypes.c_int, []),
 }
 
 
 class Library:
-    """Typed calls. The GIL is released during each: a baseline or a check may wait for the GPU."""
+    """Typed calls. The GIL is released during each but `view_known`: a baseline or a check may wait for the GPU."""
 
     def __init__(self, loaded: Any) -> None:
+        # Looks up and waits for nobody, so the GIL can stay. Addresses as pointers: ctypes converts those the fastest; it cuts what is beyond 64 bits.
+        self.view_known = ctypes.PYFUNCTYPE(_u64, ctypes.c_void_p, ctypes.c_void_p)(("cuconst_view_known", loaded))
         for name, (result, arguments) in _PROTOTYPES.items():
             function = getattr(loaded, name)
             function.restype = result
@@ -101,7 +104,9 @@ class Library:
     stats: Any
     version: Any
     view: Any
+    view_known: Any
     dlpack_view: Any
+    dlpack_view_known: Any
     last_cuda_error: Any
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import re
 from collections.abc import Sequence
@@ -46,11 +47,12 @@ def type_name(obj: Any) -> str:
     return cls.__qualname__ if cls.__module__ in ("builtins", "__main__") else f"{cls.__module__}.{cls.__qualname__}"
 
 
-def _item(typestr: Any, what: str) -> tuple[int, str]:
+@functools.lru_cache(maxsize=64)
+def _item(typestr: Any) -> tuple[int, str]:
     """Bytes of an item and the name of its type."""
     match = _TYPESTR.match(typestr) if isinstance(typestr, str) else None
     if not match:
-        raise TypeError(f"{what}: typestr {typestr!r} is not understood")
+        raise TypeError(f"typestr {typestr!r} is not understood")
     kind, size = match[1], int(match[2])
     if kind == "U":
         return size * 4, f"U{size}"
@@ -82,11 +84,11 @@ def interface_layout(interface: Any, what: str) -> Layout:
     if not isinstance(interface, dict):
         raise TypeError(f"{what}: its __cuda_array_interface__ is no dictionary")
     try:
-        shape = tuple(operator.index(n) for n in interface["shape"])
-        itemsize, dtype = _item(interface["typestr"], what)
+        shape = tuple(map(operator.index, interface["shape"]))
+        itemsize, dtype = _item(interface["typestr"])
         ptr = operator.index(interface["data"][0] or 0)
         strides = interface.get("strides")
-        strides = None if strides is None else tuple(operator.index(n) for n in strides)
+        strides = None if strides is None else tuple(map(operator.index, strides))
     except (KeyError, IndexError, TypeError) as reason:
         raise TypeError(f"{what}: its __cuda_array_interface__ is malformed: {reason!r}") from None
     description = describe(dtype, shape)

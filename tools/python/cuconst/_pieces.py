@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import NamedTuple, Optional
 
 #: An array of more separate pieces is refused: each piece is a range with a baseline of its own.
@@ -39,24 +40,24 @@ def _as_progressions(shape: Sequence[int], strides: Sequence[int]) -> list[tuple
     return merged
 
 
-def _checked(shape: Sequence[int], strides: Optional[Sequence[int]], itemsize: int, what: str) -> Sequence[int]:
-    """The strides. ValueError for a layout that is none."""
-    if any(n < 0 for n in shape) or itemsize < 0:
+def _check(shape: Sequence[int], strides: Optional[Sequence[int]], itemsize: int, what: str) -> None:
+    """ValueError for a layout that is none."""
+    if itemsize < 0 or (shape and min(shape) < 0):
         raise ValueError(f"{what}: a negative dimension")
-    if strides is None:
-        return c_strides(shape, itemsize)
-    if len(strides) != len(shape):
+    if strides is not None and len(strides) != len(shape):
         raise ValueError(f"{what}: {len(shape)} dimensions, but {len(strides)} strides")
-    return strides
 
 
 def extent(ptr: int, shape: Sequence[int], strides: Optional[Sequence[int]], itemsize: int, what: str) -> Piece:
     """From an array's first byte to its last; (0, 0) when it has no elements."""
-    strides = _checked(shape, strides, itemsize, what)
+    _check(shape, strides, itemsize, what)
     if itemsize == 0 or 0 in shape:
         return Piece(0, 0)
-    reach = [(n - 1) * stride for n, stride in zip(shape, strides)]
-    found = Piece(ptr + sum(r for r in reach if r < 0), itemsize + sum(abs(r) for r in reach))
+    if strides is None:
+        found = Piece(ptr, itemsize * prod(shape))
+    else:
+        reach = [(n - 1) * stride for n, stride in zip(shape, strides)]
+        found = Piece(ptr + sum(r for r in reach if r < 0), itemsize + sum(abs(r) for r in reach))
     # The library takes 64 bits, and ctypes would cut what is more without a word.
     if found.ptr < 0 or found.ptr + found.nbytes > 2**64:
         raise ValueError(f"{what}: reaches beyond the address space")
@@ -68,9 +69,9 @@ def pieces(ptr: int, shape: Sequence[int], strides: Optional[Sequence[int]], ite
 
     ValueError when it has more than MAX_PIECES; `what` names it there.
     """
-    if not extent(ptr, shape, strides, itemsize, what).nbytes:
-        return []
-    strides = _checked(shape, strides, itemsize, what)
+    whole = extent(ptr, shape, strides, itemsize, what)
+    if strides is None or not whole.nbytes:
+        return [whole] if whole.nbytes else []
     start = ptr + sum((n - 1) * stride for n, stride in zip(shape, strides) if stride < 0)
     length = itemsize
     apart: list[tuple[int, int]] = []

@@ -87,22 +87,26 @@ class Protection:
         return self._changed
 
     def check(self) -> bool:
-        """Waits for pending work and compares with the baseline. True: unchanged. Raises CuconstError, also when it was closed."""
+        """Waits for pending work and compares with the baseline. True: unchanged since the last check. Raises CuconstError, also when
+        it was closed. A change becomes the new baseline, so it is found once; ``changed`` goes on saying that there was one.
+        """
         opened = list(self._open.handles)
         if not opened and self._pieces:
             raise error(Result.STALE_HANDLE, self._label)
+        unchanged = True
         for handle, _ in opened:
             code = _library.library().check(handle)
             if code not in (Result.OK, Result.CHANGED):
                 raise _library.fail(code, self._label)
             self._note(code)
-        return not self._changed if opened else True
+            unchanged &= code == Result.OK
+        return unchanged
 
     def close(self) -> None:
         """Ends the protection after a last check; its result is in ``changed``, and a change is in the log: it is not raised.
 
-        Closing twice is allowed. Memory that was freed before has ended its protection already. Raises CuconstError when the check could not be
-        made; BUSY (a stream capture is running) leaves the protection open, after any other error it has ended.
+        Closing twice is allowed. Memory that was freed before has ended its protection already. While a stream capture is running no check can be
+        made: the protection ends unchecked. Raises CuconstError when a check failed; the protection has ended then, too, unless the code is BUSY.
         """
         failure: Optional[Exception] = None
         taken = self._open.take()
@@ -255,7 +259,9 @@ def protect(
 
 
 def check(handle: Optional[Protection] = None) -> bool:
-    """Waits for pending work and compares one protection, or everything, with its baseline. True: unchanged; a change is in the log."""
+    """Waits for pending work and compares one protection, or everything, with its baseline. True: unchanged since the last check; a
+    change is in the log. Raises CuconstError, with code BUSY while a stream capture is running.
+    """
     if handle is not None:
         return handle.check()
     code = _library.library().check(0)

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import ctypes
+from math import prod
 from typing import Any, Optional
 
 from . import _dlpack, _library
 from ._errors import Result
-from ._memory import Layout, interface_layout, layout_of, looks_like_torch, tensor_layout, type_name
+from ._memory import Layout, _interface_of, interface_layout, layout_of, looks_like_torch, tensor_layout, type_name
 from ._pieces import Piece
 
 _u64 = ctypes.c_uint64
+_END = 2**64
+#: Bytes of an item, of the types that arrays usually have: of the others _memory knows.
+_SIZES = {
+    f"{order}{kind}{size}": size
+    for order in "<|"
+    for kind, sizes in {"f": (2, 4, 8), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "c": (8, 16), "b": (1,)}.items()
+    for size in sizes
+}
 
 
 class _Pair:
@@ -40,6 +49,44 @@ def _address(layout: Layout) -> int:
     return twin + (layout.ptr - found.ptr) if twin else 0
 
 
+def _known(interface: Any) -> int:
+    """The address of what nearly every array is, contiguous memory that has a twin, in one look-up; 0: whatever else it is, or may be."""
+    try:
+        shape = interface["shape"]
+        if type(shape) is not tuple:
+            return 0  # what can be read once only is left as it is
+        ptr = interface["data"][0]
+        nbytes = _SIZES[interface["typestr"]] * prod(shape)
+        # Whole numbers of Python's: others make products of their own type.
+        if type(nbytes) is not int or type(ptr) is not int or not 0 < ptr < ptr + nbytes <= _END:
+            return 0
+        if interface.get("strides") is not None or interface.get("mask") is not None or (len(shape) > 1 and min(shape) < 0):
+            return 0
+        found: int = _library._library.view_known(ptr, nbytes)  # type: ignore[union-attr]
+        return found
+    except Exception:
+        return 0
+
+
+def _read_only(interface: Any, owner: Any) -> dict[str, Any]:
+    """The interface of a view of what has this one."""
+    address = _known(interface) or _address(interface_layout(interface, type_name(owner)))
+    found: dict[str, Any] = interface.copy()
+    found["data"] = (address, True)
+    found["version"] = 3
+    found.setdefault("strides", None)
+    found.setdefault("stream", None)
+    if found.get("mask") is not None:
+        # Which elements count is part of the array: who may not write it may not write this.
+        found["mask"] = readonly(found["mask"])
+    return found
+
+
+def _stays(obj: Any, interface: Any) -> bool:
+    """Is this what the object will answer until it says that it is deleted? JAX's arrays are immutable, and export no stream."""
+    return interface["data"][1] is True and interface.get("stream") is None and hasattr(obj, "is_deleted")
+
+
 class ReadOnly:
     """A view of device memory through which nobody can write, as returned by readonly(). It keeps the object it was made of alive.
 
@@ -47,12 +94,12 @@ class ReadOnly:
     that moment; only the address is another. Thread-safe.
     """
 
-    __slots__ = ("__weakref__", "_owner", "_source")
+    __slots__ = ("__weakref__", "_owner", "_source", "_staying")
 
-    def __init__(self, owner: Any, source: Any) -> None:
+    def __init__(self, owner: Any, source: Any, staying: Optional[dict[str, Any]] = None) -> None:
         self._owner = owner
         self._source = source
-        _view(layout_of(source))
+        self._staying = staying  # its interface, if that stays: asking for it is most of what a view costs
 
     @property
     def owner(self) -> Any:
@@ -71,16 +118,14 @@ class ReadOnly:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
+        interface = self._staying
         try:
-            interface = dict(self._source.__cuda_array_interface__)
+            if interface is None or self._source.is_deleted():
+                interface = self._source.__cuda_array_interface__
         except Exception as reason:
             # Consumers ask with hasattr(), and go on to DLPack.
             raise AttributeError(f"{type_name(self._owner)} has no __cuda_array_interface__: {reason}") from None
-        interface["data"] = (_address(interface_layout(interface, type_name(self._owner))), True)
-        interface["version"] = 3
-        interface.setdefault("strides", None)
-        interface.setdefault("stream", None)
-        return interface
+        return _read_only(interface, self._owner)
 
     def __dlpack_device__(self) -> Any:
         self._needs_dlpack()
@@ -98,6 +143,9 @@ class ReadOnly:
         wanted = {"stream": stream, "dl_device": dl_device, "copy": copy}
         versioned = max_version is not None and max_version[0] >= 1
         capsule = _ask(self._source, {name: value for name, value in wanted.items() if value is not None}, versioned)
+        found = None if copy else _dlpack.viewed(capsule, versioned)
+        if found is not None:
+            return found
         tensor = _dlpack.look(capsule)
         if copy or tensor.flags & _dlpack.IS_COPIED or not _dlpack.on_gpu(tensor.device):
             return capsule
@@ -133,6 +181,17 @@ def _source_of(obj: Any) -> Any:
     return obj
 
 
+def _checked(obj: Any) -> ReadOnly:
+    """The view, made where it is the first of its memory. Raises what readonly() does."""
+    _library.library()
+    source = _source_of(obj)
+    _view(layout_of(source))
+    mask = (_interface_of(source) or {}).get("mask")
+    if mask is not None:
+        readonly(mask)
+    return ReadOnly(obj, source)
+
+
 def readonly(obj: Any) -> ReadOnly:
     """A view of `obj` through which no library, kernel or call can write, whatever it tries: the GPU's memory management refuses.
 
@@ -145,7 +204,12 @@ def readonly(obj: Any) -> ReadOnly:
     Raises NotActiveError when libcuconst.so is not preloaded, TypeError for what holds no CUDA memory, and CuconstError, with what can be done, for
     memory that cannot be mapped a second time: cuMemAlloc without ``twins=all``, pools, managed and pinned memory.
     """
-    _library.library()
-    if isinstance(obj, ReadOnly):
+    if type(obj) is ReadOnly:
         return obj
-    return ReadOnly(obj, _source_of(obj))
+    try:
+        interface = obj.__cuda_array_interface__
+        if _known(interface):
+            return ReadOnly(obj, obj, interface if _stays(obj, interface) else None)
+    except Exception:
+        pass  # the long way tells what it is
+    return _checked(obj)

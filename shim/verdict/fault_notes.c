@@ -1,0 +1,215 @@
+#include "shim/verdict/fault_notes.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include "shim/verdict/fault.h"
+#include "shim/verdict/judge_internal.h"
+#include "shim/verdict/protect.h"
+
+#define NOTES_OF_LAUNCH 8 /* slots of one launch */
+
+static struct note *_Atomic notes; /* NOTES of them */
+static _Atomic uint64_t noted;
+static _Atomic uint64_t settled; /* all notes before this number have ended */
+
+void fault_start(void)
+{
+	struct note *none = NULL;
+	if (atomic_load_explicit(&notes, memory_order_acquire))
+		return;
+	/* Untouched pages cost nothing. */
+	void *made = mmap(NULL, NOTES * sizeof *none, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (made != MAP_FAILED && !atomic_compare_exchange_strong(&notes, &none, made))
+		munmap(made, NOTES * sizeof *none);
+}
+
+CUcontext note_context_now(void)
+{
+	CUcontext context = NULL;
+	return drv.cuCtxGetCurrent && drv.cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : NULL;
+}
+
+/* Was this slot's value one that faults when it is stored through? */
+static bool holds_twin(const struct call_slot *slot)
+{
+	return slot->twin ||
+	       (slot->range->flags & RANGE_TWIN && slot->value >= slot->range->start && slot->value < slot->range->end);
+}
+
+/* The same parameter slot is listed for each range that it concerns. */
+static bool listed_before(const struct call *call, size_t nth)
+{
+	for (size_t i = 0; i < nth; i++)
+		if (holds_twin(&call->slots[i]) && call->slots[i].function == call->slots[nth].function &&
+		    call->slots[i].argument == call->slots[nth].argument &&
+		    call->slots[i].offset == call->slots[nth].offset)
+			return true;
+	return false;
+}
+
+static uint64_t turn_of(uint64_t number)
+{
+	return 2 * (number + 1);
+}
+
+static void write_note(const struct call *call, const struct call_slot *slot, CUcontext context, uint64_t *launch)
+{
+	uint64_t number = atomic_fetch_add(&noted, 1);
+	struct note *note = &atomic_load_explicit(&notes, memory_order_relaxed)[number % NOTES];
+	uint64_t turn = atomic_load_explicit(&note->turn, memory_order_relaxed);
+	/* Somebody is still writing what was here NOTES launches ago: this one goes unnoted. */
+	if (turn & 1 || !atomic_compare_exchange_strong(&note->turn, &turn, turn | 1))
+		return;
+	if (*launch == UINT64_MAX)
+		*launch = number;
+	atomic_store_explicit(&note->context, context, memory_order_relaxed);
+	atomic_store_explicit(&note->stream, address_of(call->stream), memory_order_relaxed);
+	atomic_store_explicit(&note->thread, (uint64_t)pthread_self(), memory_order_relaxed);
+	note->told = address_of(call->stream);
+	note->launch = *launch;
+	note->graph = call->graph;
+	note->range = slot->range->handle;
+	judge_slot_kernel(call, slot, &note->kernel);
+	note->outer = call->judgement->outer;
+	atomic_store_explicit(&note->turn, turn_of(number), memory_order_release);
+}
+
+bool fault_note(const struct call *call)
+{
+	uint64_t launch = UINT64_MAX;
+	CUcontext context = NULL;
+	size_t count = 0;
+	if (!atomic_load_explicit(&notes, memory_order_acquire) || !call->judgement)
+		return false;
+	for (size_t i = 0; i < call->slot_count && count < NOTES_OF_LAUNCH; i++) {
+		if (!holds_twin(&call->slots[i]) || listed_before(call, i))
+			continue;
+		if (!count++)
+			context = note_context_now();
+		write_note(call, &call->slots[i], context, &launch);
+	}
+	return count;
+}
+
+uint64_t fault_noted(void)
+{
+	return atomic_load_explicit(&noted, memory_order_relaxed);
+}
+
+struct note *note_at(uint64_t number)
+{
+	return &atomic_load_explicit(&notes, memory_order_acquire)[number % NOTES];
+}
+
+/* Is note `number` in this place? Also while somebody reads it, or has begun to write over it, which does no harm: its end is told by number. */
+static bool is_there(const struct note *note, uint64_t number)
+{
+	return (atomic_load_explicit(&note->turn, memory_order_acquire) & ~UINT64_C(1)) == turn_of(number);
+}
+
+bool note_has_ended(struct note *note, uint64_t number)
+{
+	uint64_t turn = atomic_load_explicit(&note->turn, memory_order_acquire);
+	/* What is overwritten is nobody's any more; what is still written has not ended. */
+	return (turn & ~UINT64_C(1)) > turn_of(number) ||
+	       atomic_load_explicit(&note->ended, memory_order_relaxed) == turn_of(number);
+}
+
+bool note_read(uint64_t number, CUcontext context, struct note *ret)
+{
+	struct note *note = note_at(number);
+	uint64_t turn = turn_of(number);
+	if (note_has_ended(note, number) || !atomic_compare_exchange_strong(&note->turn, &turn, turn | 1))
+		return false;
+	bool wanted = !context || atomic_load_explicit(&note->context, memory_order_relaxed) == context;
+	if (wanted) {
+		ret->context = note->context;
+		ret->stream = note->stream;
+		ret->told = note->told;
+		ret->launch = note->launch;
+		ret->graph = note->graph;
+		ret->range = note->range;
+		ret->outer = note->outer;
+		ret->kernel = note->kernel;
+	}
+	atomic_store_explicit(&note->turn, turn_of(number), memory_order_release);
+	return wanted;
+}
+
+bool note_in_stream(const struct note *note, uint64_t stream)
+{
+	return !stream || (atomic_load_explicit(&note->stream, memory_order_relaxed) == stream &&
+	                   (stream != address_of(CU_STREAM_PER_THREAD) ||
+	                    atomic_load_explicit(&note->thread, memory_order_relaxed) == (uint64_t)pthread_self()));
+}
+
+void notes_settle(uint64_t upto)
+{
+	uint64_t from = atomic_load_explicit(&settled, memory_order_relaxed), to = from;
+	while (to < upto && (upto - to > NOTES || note_has_ended(note_at(to), to)))
+		to++;
+	if (to > from)
+		atomic_compare_exchange_strong(&settled, &from, to);
+}
+
+bool note_stream_was_created(uint64_t stream)
+{
+	return stream > address_of(CU_STREAM_PER_THREAD);
+}
+
+static bool in_context(struct note *note, CUcontext context, uint64_t stream)
+{
+	return note_stream_was_created(stream) || atomic_load_explicit(&note->context, memory_order_relaxed) == context;
+}
+
+void fault_ended(CUcontext context, uint64_t stream, uint64_t upto)
+{
+	uint64_t from = atomic_load_explicit(&settled, memory_order_relaxed);
+	if (from >= upto || !atomic_load_explicit(&notes, memory_order_acquire))
+		return;
+	if (!context)
+		context = note_context_now();
+	for (uint64_t number = upto - from > NOTES ? upto - NOTES : from; number < upto; number++) {
+		struct note *note = note_at(number);
+		if (is_there(note, number) && in_context(note, context, stream) && note_in_stream(note, stream) &&
+		    is_there(note, number))
+			atomic_store_explicit(&note->ended, turn_of(number), memory_order_relaxed);
+	}
+	notes_settle(upto);
+}
+
+bool notes_in_flight(uint64_t stream, CUcontext *ret_context)
+{
+	uint64_t last = fault_noted();
+	for (uint64_t number = last; number > 0 && last - number < NOTES; number--) {
+		struct note *note = note_at(number - 1);
+		if (!is_there(note, number - 1) || note_has_ended(note, number - 1) ||
+		    atomic_load(&note->stream) != stream)
+			continue;
+		*ret_context = atomic_load_explicit(&note->context, memory_order_relaxed);
+		return true;
+	}
+	return false;
+}
+
+void notes_rename_stream(uint64_t stream, uint64_t name)
+{
+	uint64_t last = fault_noted();
+	for (uint64_t number = last; number > 0 && last - number < NOTES; number--) {
+		uint64_t expected = stream;
+		if (is_there(note_at(number - 1), number - 1))
+			atomic_compare_exchange_strong(&note_at(number - 1)->stream, &expected, name);
+	}
+}
+
+uint64_t notes_settled(void)
+{
+	return atomic_load_explicit(&settled, memory_order_relaxed);
+}
+
+void notes_reset(void)
+{
+	atomic_store(&noted, 0);
+	atomic_store(&settled, 0);
+}

@@ -1,0 +1,126 @@
+/*
+ * Answers for the values that a launch has: found again, bounded in number, gone with the code they are of, and asked for by many threads at once.
+ *
+ *     values CODE_FOLDER
+ */
+#include <pthread.h>
+
+#include "shim/kernels/function.h"
+#include "shim/kernels/variants.h"
+#include "tests/unit/images/check.h"
+#include "tests/unit/images/fake.h"
+
+#define THREADS 4
+
+/* a, out, table, mode: stores through the table where `test` of the mode is true, else through slot `out`. */
+#define KERNEL_TEXT(out, test)                                                                                         \
+	".version 7.0\n.target sm_60\n.address_size 64\n"                                                              \
+	".visible .entry which(.param .u64 a, .param .u64 out, .param .u64 table, .param .u64 mode)\n{\n"              \
+	"\t.reg .b64 %rd<6>;\n\t.reg .pred %p<2>;\n"                                                                   \
+	"\tld.param.u64 %rd1, [a];\n\tld.param.u64 %rd2, [mode];\n\tld.param.u64 %rd3, [" out "];\n" test              \
+	"\n\t@!%p1 bra DONE;\n\tld.param.u64 %rd4, [table];\n\tld.global.u64 %rd3, [%rd4];\n"                          \
+	"DONE:\n\tst.global.u32 [%rd3], 1;\n\tret;\n}\n"
+
+static const char by_mode[] = KERNEL_TEXT("out", "\tsetp.ne.u64 %p1, %rd2, 0;");
+static const char turned[] = KERNEL_TEXT("a", "\tsetp.eq.u64 %p1, %rd2, 0;");
+static const char by_two[] = KERNEL_TEXT("out", "\tsetp.ne.u64 %p1, %rd2, %rd1;");
+static const char undecided[] = KERNEL_TEXT("out", "\tld.global.u64 %rd5, [%rd1];\n\tsetp.ne.u64 %p1, %rd2, %rd5;");
+
+static const struct kernel_paths *ask(unsigned n, uint64_t a, uint64_t mode)
+{
+	const uint64_t block[4] = {a, 0x7f0000001000, 0x7f0000002000, mode};
+	const struct function_info *info = function_info(FUNCTION(n));
+	EXPECT(info && images_paths(FUNCTION(n)) && images_paths(FUNCTION(n))->reason == PATHS_TABLE);
+	return function_paths_for(info, (const uint8_t *)block);
+}
+
+static void found_again(void)
+{
+	images_module_loaded(MODULE(0), by_mode);
+	EXPECT(!ask(0, 1, 3));
+	const struct kernel_paths *plain = ask(0, 1, 0);
+	EXPECT(plain && stored_slot(plain) == 1 && plain->slots[1].only_base);
+	/* Of the other parameters it does not depend, and one word is enough. */
+	EXPECT(ask(0, 77, 0) == plain && !ask(0, 77, 4) && !ask(0, 77, (uint64_t)1 << 32) && ask(0, 78, 0) == plain);
+	const struct function_variants *variants = function_variants(function_info(FUNCTION(0)));
+	EXPECT(variants->asked <= 4);
+}
+
+/* Another code under the same handle, and the first one again. */
+static void gone_with_the_code(void)
+{
+	const struct kernel_paths *plain = ask(0, 1, 0), *other = NULL;
+	for (int round = 0; round < 100; round++) {
+		fake_unload_module(0);
+		images_module_loaded(MODULE(0), turned);
+		EXPECT(!ask(0, 1, 0));
+		const struct kernel_paths *now = ask(0, 1, 9);
+		EXPECT(now && now != plain && stored_slot(now) == 0 && (!other || now == other));
+		other = now;
+		fake_unload_module(0);
+		images_module_loaded(MODULE(0), by_mode);
+		EXPECT(ask(0, 1, 0) == plain && !ask(0, 1, 9));
+	}
+}
+
+static void bounded(void)
+{
+	unsigned known = 0;
+	images_module_loaded(MODULE(1), by_two);
+	for (uint64_t mode = 1; mode <= 200; mode++) {
+		const struct kernel_paths *paths = ask(1, mode, mode);
+		EXPECT(!paths || stored_slot(paths) == 1);
+		EXPECT(mode > FUNCTION_VARIANTS / 2 || paths); /* those that are no better are kept, too */
+		EXPECT(!ask(1, mode, mode + 1));
+	}
+	/* What was kept is there, the rest is not worked out. */
+	for (uint64_t mode = 1; mode <= 200; mode++)
+		known += ask(1, mode, mode) != NULL;
+	EXPECT(known > 0 && known <= FUNCTION_VARIANTS);
+}
+
+static void never(void)
+{
+	images_module_loaded(MODULE(2), undecided);
+	for (uint64_t mode = 0; mode < 100; mode++)
+		EXPECT(!ask(2, mode, mode));
+	EXPECT(function_variants(function_info(FUNCTION(2)))->asked == 1);
+	fake_unload_module(2);
+	EXPECT(!function_paths_for(function_info(FUNCTION(2)), (const uint8_t[32]){0}));
+}
+
+static void *ask_on(void *unused)
+{
+	for (uint64_t i = 0; i < 2000; i++) {
+		const struct kernel_paths *paths = ask(3, i, i % 3);
+		EXPECT(i % 3 ? !paths : paths && stored_slot(paths) == 1);
+		paths = ask(4, i % 40, i % 40);
+		EXPECT(!paths || stored_slot(paths) == 1);
+	}
+	return NULL;
+}
+
+static void by_many(void)
+{
+	pthread_t threads[THREADS];
+	images_module_loaded(MODULE(3), by_mode);
+	images_module_loaded(MODULE(4), by_two);
+	for (int i = 0; i < THREADS; i++)
+		EXPECT(!pthread_create(&threads[i], NULL, ask_on, NULL));
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+}
+
+int main(int argc, char **argv)
+{
+	const unsigned machines[] = {90};
+	EXPECT(argc == 2);
+	code_folder = argv[1];
+	fake_start(machines, 1);
+	found_again();
+	gone_with_the_code();
+	bounded();
+	never();
+	by_many();
+	return 0;
+}
