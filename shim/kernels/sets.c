@@ -6,6 +6,7 @@
 
 #define FORMS 3 /* of enum sets_form */
 #define JOINS 4096
+#define SETS_MOST 65000               /* names behind are free for others' marks */
 #define BYTES_LIMIT ((size_t)8 << 20) /* of all sets of one kernel */
 
 static uint64_t hash(const uint64_t *bits, size_t count)
@@ -52,7 +53,7 @@ static uint64_t *scratch(struct sets *sets)
 static int grow(struct sets *sets)
 {
 	size_t width = 2 * sets->half;
-	uint32_t room = sets->room < SETS_NONE / 2 ? 2 * sets->room : SETS_NONE;
+	uint32_t room = sets->room < SETS_MOST / 2 ? 2 * sets->room : SETS_MOST;
 	if (room == sets->room || room * width * sizeof(uint64_t) > BYTES_LIMIT)
 		return -E2BIG;
 	uint64_t *bits = realloc(sets->bits, (room + 1) * width * sizeof *bits);
