@@ -17,7 +17,7 @@ struct image {
 	const void *bytes;
 	size_t length;
 	unsigned sm;
-	bool ptx;
+	struct ptx_module *module; /* of a text, NULL: machine code */
 };
 
 static void *room_for(void *list, size_t count, size_t *room, size_t bytes)
@@ -113,8 +113,8 @@ static int analyse_values(const struct image *image, struct scan_kernel *kernel)
 		memcpy(bytes + filter->values[i].offset, &filter->values[i].value, 4);
 		memset(known + filter->values[i].offset, VALUE_EXACT, 4);
 	}
-	answer = image->ptx ? paths_for_ptx(image->bytes, image->length, kernel->name, &values, &paths, &better)
-	                    : paths_for_cubin(image->bytes, image->length, kernel->name, &values, &paths, &better);
+	answer = image->module ? paths_for_ptx(image->bytes, image->length, kernel->name, &values, &paths, &better)
+	                       : paths_for_cubin(image->bytes, image->length, kernel->name, &values, &paths, &better);
 	if (answer || !better)
 		return answer;
 	kernel_paths_free(&kernel->paths);
@@ -129,8 +129,9 @@ static int analyse_values(const struct image *image, struct scan_kernel *kernel)
 static int analyse(const struct image *image, struct scan_kernel *kernel)
 {
 	struct paths_watch watch = {add_param, add_base, kernel};
-	int answer = image->ptx ? paths_watch_ptx(image->bytes, image->length, kernel->name, &watch, &kernel->paths)
-	                        : paths_watch_cubin(image->bytes, image->length, kernel->name, &watch, &kernel->paths);
+	int answer = image->module
+	                     ? ptx_module_paths(image->module, kernel->name, &watch, &kernel->paths)
+	                     : paths_watch_cubin(image->bytes, image->length, kernel->name, &watch, &kernel->paths);
 
 	if (!answer && image->filter->value_count)
 		answer = analyse_values(image, kernel);
@@ -147,7 +148,7 @@ static int add_kernel(void *ctx, const char *name, size_t length)
 {
 	const struct image *image = ctx;
 	struct scan_result *result = image->result;
-	struct scan_kernel kernel = {.name = strndup(name, length), .sm = image->sm, .ptx = image->ptx};
+	struct scan_kernel kernel = {.name = strndup(name, length), .sm = image->sm, .ptx = image->module != NULL};
 	int answer;
 
 	if (!kernel.name)
@@ -186,13 +187,16 @@ static int scan_ptx(struct image *image)
 {
 	int answer;
 
-	image->ptx = true;
 	answer = ptx_kernels(image->bytes, image->length, nothing, NULL, &image->sm);
 	if (answer == -ENOMEM)
 		return answer;
 	if (image->filter->sm && image->sm != image->filter->sm)
 		return 0;
+	if (ptx_module_open(image->bytes, image->length, &image->module))
+		return -ENOMEM;
 	answer = ptx_kernels(image->bytes, image->length, add_kernel, image, NULL);
+	ptx_module_close(image->module);
+	image->module = NULL;
 	image->result->images++;
 	image->result->damaged += answer == -EINVAL;
 	return answer == -EINVAL ? 0 : answer;

@@ -158,8 +158,18 @@ static void link_returns(struct program *program, const struct search *search, b
 	}
 }
 
+static bool has_returns(const struct program *program)
+{
+	for (uint32_t i = 0; i < program->block_count; i++)
+		if (program->blocks[i].kind == BLOCK_RETURN)
+			return true;
+	return program->function_count > 0;
+}
+
 static int find_returns(struct program *program, const uint32_t *function_of)
 {
+	if (!has_returns(program))
+		return 0;
 	uint32_t count = program->block_count;
 	struct search search = {.program = program,
 	                        .stack = calloc(count + (size_t)1, sizeof *search.stack),

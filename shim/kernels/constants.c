@@ -28,14 +28,14 @@ static bool pop(struct constants *c, uint32_t from, uint32_t *ret_block)
 	return true;
 }
 
-set_id constants_join_from(struct constants *c, set_id a, set_id b)
+uint32_t constants_join_from(struct constants *c, uint32_t a, uint32_t b)
 {
 	return sets_join(&c->sets, a & ~CONSTANT_SMALL, b & ~CONSTANT_SMALL) | CONSTANT_SMALL;
 }
 
 bool constants_meet(struct constants *c, struct constant *into, struct constant from)
 {
-	set_id before = into->from;
+	uint32_t before = into->from;
 	if (before == CONSTANT_UNKNOWN || (before == from.from && into->value == from.value))
 		return false;
 	if (constant_known(*into) && constant_known(from) && into->value == from.value)
@@ -128,7 +128,7 @@ bool constants_cut(const struct program *program, const struct block *block, uin
 }
 
 /* False: there is an instruction that is not known. */
-static bool run_block(struct constants *c, const struct block *block, uint8_t *facts, set_id *used)
+static bool run_block(struct constants *c, const struct block *block, uint8_t *facts, uint32_t *used)
 {
 	const struct program *program = c->program;
 	c->now = *c->states[block - program->blocks];
@@ -171,7 +171,7 @@ static bool solve(struct constants *c)
 
 static void collect(struct constants *c, struct paths_values *values, uint8_t *facts)
 {
-	set_id used = 0;
+	uint32_t used = 0;
 	for (uint32_t i = 0; i < c->program->block_count; i++)
 		if (c->states[i])
 			run_block(c, &c->program->blocks[i], facts, &used);

@@ -24,7 +24,7 @@ enum constants_fact {
 /* A value and the bytes of the parameters that it was made from. */
 struct constant {
 	uint32_t value;
-	set_id from;
+	uint32_t from;
 };
 #define CONSTANT_UNKNOWN UINT32_MAX /* as `from` */
 #define CONSTANT_SMALL (1u << 31)   /* in `from`: known is only that it is below PATHS_SMALL */
@@ -51,7 +51,7 @@ struct constants {
 	int error;
 	/* Of the instruction that ran last. */
 	uint8_t fact;
-	set_id fact_from;
+	uint32_t fact_from;
 };
 
 /*
@@ -64,7 +64,7 @@ bool constants_cut(const struct program *program, const struct block *block, uin
 
 /* For the files of this analysis. */
 /* What was made from both; of two of which one is small. */
-set_id constants_join_from(struct constants *c, set_id a, set_id b);
+uint32_t constants_join_from(struct constants *c, uint32_t a, uint32_t b);
 /* Either value; returns whether that changed `into`. */
 bool constants_meet(struct constants *c, struct constant *into, struct constant from);
 void constants_step(struct constants *c, const struct sass_insn *insn);

@@ -66,11 +66,14 @@ struct code {
 	size_t offset;
 	const uint8_t *bytes;
 	size_t length;
-	uint8_t *owned;         /* NULL: lies in the image */
-	struct cache_hash hash; /* of the bytes, for results on disk; 0 bytes: not worth its time */
+	uint8_t *owned;                    /* NULL: lies in the image */
+	struct ptx_module *_Atomic module; /* of a text: NULL until it was read */
+	struct cache_hash hash;            /* of the bytes, for results on disk; 0 bytes: not worth its time */
 };
 int image_code(const struct image *image, size_t offset, const struct fatbin_entry *entry, struct code **ret_code);
 void code_put(struct code *code);
+/* Its text, read once for all its kernels; as long as the code. 0 or -ENOMEM. */
+int code_module(struct code *code, const struct ptx_module **ret_module);
 /* The image is about to be freed. */
 void image_code_forget(const struct image *image);
 /* fork child. */

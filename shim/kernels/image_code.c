@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "shim/kernels/fatbin.h"
 #include "shim/kernels/image.h"
@@ -29,8 +30,30 @@ void code_put(struct code *code)
 {
 	if (!code || atomic_fetch_sub(&code->references, 1) != 1)
 		return;
+	ptx_module_close(atomic_load(&code->module));
 	free(code->owned);
 	free(code);
+}
+
+int code_module(struct code *code, const struct ptx_module **ret_module)
+{
+	struct ptx_module *module = atomic_load(&code->module), *none = NULL;
+	if (module) {
+		*ret_module = module;
+		return 0;
+	}
+	/* Texts end at a zero; in fatbins some are padded with more of them. */
+	size_t length = strnlen((const char *)code->bytes, code->length);
+	int err = ptx_module_open((const char *)code->bytes, length, &module);
+	if (err)
+		return err;
+	/* Another thread may have read it meanwhile. */
+	if (!atomic_compare_exchange_strong(&code->module, &none, module)) {
+		ptx_module_close(module);
+		module = none;
+	}
+	*ret_module = module;
+	return 0;
 }
 
 /* With the lock held. The caller gives the reference back. */
@@ -140,6 +163,15 @@ static struct code *new_code(const struct image *image, size_t offset, size_t le
 	return code;
 }
 
+/*
+ * A copied image needs no second copy, and machine code in it nothing that is kept; of a text what was read of it is, and the image outlives that
+ * (image_code_forget()).
+ */
+static bool keeps(const struct image *image, const struct fatbin_entry *entry)
+{
+	return entry->packing != FATBIN_PLAIN || !image->copied || entry->kind == FATBIN_PTX;
+}
+
 /* Small code is analysed sooner than a file is read. */
 static void hash(struct code *code)
 {
@@ -152,7 +184,7 @@ int image_code(const struct image *image, size_t offset, const struct fatbin_ent
 	bool plain = entry->packing == FATBIN_PLAIN;
 	if (entry->bytes > CODE_BYTES || entry->payload_bytes > CODE_BYTES)
 		return -E2BIG;
-	struct code *code = plain && image->copied ? NULL : find(image, offset);
+	struct code *code = keeps(image, entry) ? find(image, offset) : NULL;
 	int err = 0;
 	if (!code) {
 		code = new_code(image, offset, entry->bytes);
@@ -160,9 +192,11 @@ int image_code(const struct image *image, size_t offset, const struct fatbin_ent
 			return -ENOMEM;
 		if (plain && image->copied) {
 			code->bytes = image->bytes + offset;
-			/* Asked for again with each kernel: a large one would be read through each time. */
-			if (code->length <= HASH_AGAIN_BYTES)
+			/* Machine code is asked for again with each kernel: a large one would be read through each time. */
+			if (code->length <= HASH_AGAIN_BYTES || keeps(image, entry))
 				hash(code);
+			if (keeps(image, entry))
+				keep(code);
 			*ret_code = code;
 			return 0;
 		}

@@ -81,11 +81,13 @@ static int join(struct kernel_paths *paths, struct kernel_paths *other)
 	return 0;
 }
 
-static int analyse(const uint8_t *code, size_t bytes, bool ptx, const char *kernel, struct kernel_paths *ret_paths)
+static int analyse(struct code *code, bool ptx, const char *kernel, struct kernel_paths *ret_paths)
 {
-	/* Texts end at a zero; in fatbins some are padded with more of them. */
-	return ptx ? paths_of_ptx((const char *)code, strnlen((const char *)code, bytes), kernel, ret_paths)
-	           : paths_of_cubin(code, bytes, kernel, ret_paths);
+	const struct ptx_module *module;
+	if (!ptx)
+		return paths_of_cubin(code->bytes, code->length, kernel, ret_paths);
+	int err = code_module(code, &module);
+	return err ? err : ptx_module_paths(module, kernel, NULL, ret_paths);
 }
 
 /* What is asked for: one kernel, for any values of its parameters, or for those that they have. */
@@ -96,7 +98,7 @@ struct question {
 	bool better;                 /* ... was one of them */
 };
 
-static int entry_paths_for(const struct code *code, bool ptx, struct question *question, struct kernel_paths *ret_paths)
+static int entry_paths_for(struct code *code, bool ptx, struct question *question, struct kernel_paths *ret_paths)
 {
 	struct paths_values *values = question->values;
 	bool better;
@@ -112,7 +114,7 @@ static int entry_paths_for(const struct code *code, bool ptx, struct question *q
 	if (better)
 		return 0;
 	kernel_paths_free(ret_paths);
-	return analyse(code->bytes, code->length, ptx, question->kernel, ret_paths);
+	return analyse(code, ptx, question->kernel, ret_paths);
 }
 
 static int entry_paths(const struct image *image, size_t offset, const struct fatbin_entry *entry,
@@ -126,7 +128,7 @@ static int entry_paths(const struct image *image, size_t offset, const struct fa
 	if (question->values) {
 		err = entry_paths_for(code, entry->kind == FATBIN_PTX, question, ret_paths);
 	} else if (!code->hash.bytes || !cache_get(&code->hash, kernel, ret_paths)) {
-		err = analyse(code->bytes, code->length, entry->kind == FATBIN_PTX, kernel, ret_paths);
+		err = analyse(code, entry->kind == FATBIN_PTX, kernel, ret_paths);
 		if (!err && code->hash.bytes)
 			cache_put(&code->hash, kernel, ret_paths);
 	}

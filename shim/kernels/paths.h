@@ -117,4 +117,14 @@ void paths_add_text_lines(const char *text, size_t bytes, struct kernel_paths *p
 /* PTX text: the same question. `text` need not be terminated. 0, -ENOENT, -ENOMEM. */
 int paths_of_ptx(const char *text, size_t bytes, const char *kernel, struct kernel_paths *ret_paths);
 
+/*
+ * The same for many kernels of one text, which is read once: it must stay as it is until the module is closed. Several threads may ask at once. `watch` may be
+ * NULL.
+ */
+struct ptx_module;
+int ptx_module_open(const char *text, size_t bytes, struct ptx_module **ret_module);
+int ptx_module_paths(const struct ptx_module *module, const char *kernel, const struct paths_watch *watch,
+                     struct kernel_paths *ret_paths);
+void ptx_module_close(struct ptx_module *module);
+
 #endif

@@ -71,7 +71,7 @@ static bool read_all(struct ptxa_program *program)
 
 static void free_program(struct ptxa_program *program)
 {
-	for (uint32_t i = 0; i < program->function_count; i++) {
+	for (uint32_t i = 0; program->functions && i < program->function_count; i++) {
 		struct ptxa_function *function = &program->functions[i];
 
 		free(function->arguments);
@@ -89,20 +89,74 @@ static void free_program(struct ptxa_program *program)
 	free(program->functions);
 	free(program->variables);
 	free(program->cells);
-	ptxa_names_destroy(program->names);
 	ptxa_sets_end(&program->sets);
 }
 
-static int analyse(struct ptxa_program *program, struct ptxa_slice kernel, struct kernel_paths *paths)
-{
-	bool good = ptxa_module_read(program);
+/* What is found by reading a text once: where its functions begin, its variables and the names of both. */
+struct ptx_module {
+	struct ptxa_program read;
+	bool good, has_lines;
+};
 
-	if (program->error)
-		return program->error;
-	program->entry = ptxa_function_named(program, kernel);
-	if (program->entry == PTX_NONE || !program->functions[program->entry].is_entry ||
-	    !program->functions[program->entry].has_body)
-		return -ENOENT;
+int ptx_module_open(const char *text, size_t bytes, struct ptx_module **ret_module)
+{
+	struct ptx_module *module = calloc(1, sizeof(*module));
+
+	if (!module)
+		return -ENOMEM;
+	module->read = (struct ptxa_program){.text = text, .bytes = bytes, .names = ptxa_names_create()};
+	if (!module->read.names)
+		module->read.error = -ENOMEM;
+	else if (bytes <= PTX_TEXT_MAX)
+		module->good = ptxa_module_read(&module->read);
+	if (module->read.error) {
+		ptx_module_close(module);
+		return -ENOMEM;
+	}
+	module->has_lines = memmem(text, bytes, ".loc", 4) != NULL;
+	*ret_module = module;
+	return 0;
+}
+
+void ptx_module_close(struct ptx_module *module)
+{
+	if (!module)
+		return;
+	ptxa_names_destroy(module->read.names);
+	free_program(&module->read);
+	free(module);
+}
+
+static void *copy_of(const void *list, size_t bytes)
+{
+	void *copy = malloc(bytes + 1);
+
+	return copy && bytes ? memcpy(copy, list, bytes) : copy;
+}
+
+/* The analysis of a kernel writes into what was read: each has its own. Only the names stay as they are. */
+static int copy_program(const struct ptxa_program *read, struct ptxa_program *ret_program)
+{
+	struct ptxa_program program = *read;
+
+	program.functions = copy_of(read->functions, read->function_count * sizeof(*read->functions));
+	program.variables = copy_of(read->variables, read->variable_count * sizeof(*read->variables));
+	program.cells = copy_of(read->cells, read->cell_count * sizeof(*read->cells));
+	program.function_room = read->function_count;
+	program.variable_room = read->variable_count;
+	program.cell_room = read->cell_count;
+	if (program.functions && program.variables && program.cells && !ptxa_sets_start(&program.sets)) {
+		*ret_program = program;
+		return 0;
+	}
+	free(program.functions);
+	free(program.variables);
+	free(program.cells);
+	return -ENOMEM;
+}
+
+static int analyse(struct ptxa_program *program, bool good, struct kernel_paths *paths)
+{
 	program->paths = paths;
 	good = good && read_all(program);
 	if (program->error)
@@ -119,24 +173,31 @@ static int analyse(struct ptxa_program *program, struct ptxa_slice kernel, struc
 	return program->error ? program->error : program->sets.error == -ENOMEM ? -ENOMEM : 0;
 }
 
-int paths_of_ptx(const char *text, size_t bytes, const char *kernel, struct kernel_paths *ret_paths)
+static uint32_t entry_named(const struct ptxa_program *read, const char *kernel)
 {
-	return paths_watch_ptx(text, bytes, kernel, NULL, ret_paths);
+	uint32_t entry = ptxa_function_named(read, (struct ptxa_slice){kernel, (uint32_t)strnlen(kernel, UINT32_MAX)});
+
+	return entry != PTX_NONE && read->functions[entry].is_entry && read->functions[entry].has_body ? entry : PTX_NONE;
 }
 
 /* One run: for these values, where there are some. */
-static int run(const char *text, size_t bytes, const char *kernel, const struct paths_watch *watch,
+static int run(const struct ptx_module *module, const char *kernel, const struct paths_watch *watch,
                struct paths_values *values, struct kernel_paths *ret_paths)
 {
-	struct ptxa_program program = {.text = text, .bytes = bytes, .watch = watch, .values = values};
+	struct ptxa_program program;
 	struct kernel_paths paths = {.slot_count = 0};
-	struct ptxa_slice name = {kernel, (uint32_t)strnlen(kernel, UINT32_MAX)};
+	uint32_t entry = entry_named(&module->read, kernel);
 	int error;
 
-	program.names = ptxa_names_create();
-	error = ptxa_sets_start(&program.sets);
-	if (!error)
-		error = program.names ? analyse(&program, name, &paths) : -ENOMEM;
+	if (entry == PTX_NONE)
+		return -ENOENT;
+	error = copy_program(&module->read, &program);
+	if (error)
+		return error;
+	program.entry = entry;
+	program.watch = watch;
+	program.values = values;
+	error = analyse(&program, module->good, &paths);
 	paths.reason = program.reason;
 	paths.reason_offset = program.reason_line;
 	free_program(&program);
@@ -147,46 +208,70 @@ static int run(const char *text, size_t bytes, const char *kernel, const struct 
 	return error;
 }
 
-int paths_watch_ptx(const char *text, size_t bytes, const char *kernel, const struct paths_watch *watch,
-                    struct kernel_paths *ret_paths)
+int ptx_module_paths(const struct ptx_module *module, const char *kernel, const struct paths_watch *watch,
+                     struct kernel_paths *ret_paths)
 {
 	int error;
 
-	if (bytes > PTX_TEXT_MAX) {
+	if (module->read.bytes > PTX_TEXT_MAX) {
 		*ret_paths = (struct kernel_paths){.reason = PATHS_LIMIT};
 		return 0;
 	}
-	error = run(text, bytes, kernel, watch, NULL, ret_paths);
-	if (!error)
-		paths_add_text_lines(text, bytes, ret_paths);
+	error = run(module, kernel, watch, NULL, ret_paths);
+	if (!error && module->has_lines)
+		paths_add_text_lines(module->read.text, module->read.bytes, ret_paths);
+	return error;
+}
+
+int paths_of_ptx(const char *text, size_t bytes, const char *kernel, struct kernel_paths *ret_paths)
+{
+	return paths_watch_ptx(text, bytes, kernel, NULL, ret_paths);
+}
+
+int paths_watch_ptx(const char *text, size_t bytes, const char *kernel, const struct paths_watch *watch,
+                    struct kernel_paths *ret_paths)
+{
+	struct ptx_module *module;
+	int error = ptx_module_open(text, bytes, &module);
+
+	if (error)
+		return error;
+	error = ptx_module_paths(module, kernel, watch, ret_paths);
+	ptx_module_close(module);
 	return error;
 }
 
 struct question {
-	const char *text, *kernel;
-	size_t bytes;
+	const struct ptx_module *module;
+	const char *kernel;
 };
 
 static int run_for(void *ctx, struct paths_values *values, struct kernel_paths *ret_paths)
 {
 	const struct question *question = ctx;
 
-	return run(question->text, question->bytes, question->kernel, NULL, values, ret_paths);
+	return run(question->module, question->kernel, NULL, values, ret_paths);
 }
 
 int paths_for_ptx(const char *text, size_t bytes, const char *kernel, struct paths_values *values,
                   struct kernel_paths *ret_paths, bool *ret_better)
 {
-	struct question question = {text, kernel, bytes};
+	struct ptx_module *module;
+	struct question question = {NULL, kernel};
 	int error;
 
 	*ret_paths = (struct kernel_paths){.reason = PATHS_LIMIT};
 	*ret_better = false;
 	if (bytes > PTX_TEXT_MAX)
 		return 0;
+	error = ptx_module_open(text, bytes, &module);
+	if (error)
+		return error;
+	question.module = module;
 	/* A line has some 20 bytes. */
 	error = special_paths(run_for, &question, bytes / 20, values, ret_paths, ret_better);
-	if (!error && *ret_better)
+	if (!error && *ret_better && module->has_lines)
 		paths_add_text_lines(text, bytes, ret_paths);
+	ptx_module_close(module);
 	return error;
 }

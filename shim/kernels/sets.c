@@ -6,6 +6,7 @@
 
 #define FORMS 3 /* of enum sets_form */
 #define JOINS 4096
+#define SETS_MOST 65000               /* names behind are free for others' marks */
 #define BYTES_LIMIT ((size_t)8 << 20) /* of all sets of one kernel */
 
 static uint64_t hash(const uint64_t *bits, size_t count)
@@ -52,8 +53,8 @@ static uint64_t *scratch(struct sets *sets)
 static int grow(struct sets *sets)
 {
 	size_t width = 2 * sets->half;
-	uint32_t room = 2 * sets->room;
-	if (room * width * sizeof(uint64_t) > BYTES_LIMIT)
+	uint32_t room = sets->room < SETS_MOST / 2 ? 2 * sets->room : SETS_MOST;
+	if (room == sets->room || room * width * sizeof(uint64_t) > BYTES_LIMIT)
 		return -E2BIG;
 	uint64_t *bits = realloc(sets->bits, (room + 1) * width * sizeof *bits);
 	if (!bits)
@@ -66,17 +67,17 @@ static int grow(struct sets *sets)
 		sets->derived[i] = derived;
 	}
 	sets->room = room;
-	set_id *places = calloc(4 * (size_t)room, sizeof *places);
+	set_id *places = calloc(2 * sets->place_count, sizeof *places);
 	if (!places)
 		return -ENOMEM;
 	free(sets->places);
 	sets->places = places;
-	sets->place_count = 4 * (size_t)room;
-	for (set_id id = 1; id < sets->count; id++) {
-		size_t at = hash(sets_bits(sets, id), width) & (sets->place_count - 1);
+	sets->place_count *= 2;
+	for (uint32_t i = 1; i < sets->count; i++) {
+		size_t at = hash(sets_bits(sets, (set_id)i), width) & (sets->place_count - 1);
 		while (places[at])
 			at = (at + 1) & (sets->place_count - 1);
-		places[at] = id;
+		places[at] = (set_id)i;
 	}
 	return 0;
 }
@@ -92,10 +93,10 @@ static set_id keep(struct sets *sets)
 	for (; sets->places[at]; at = (at + 1) & (sets->place_count - 1))
 		if (!memcmp(sets_bits(sets, sets->places[at]), bits, width * sizeof *bits))
 			return sets->places[at];
-	set_id id = sets->count;
+	set_id id = (set_id)sets->count;
 	sets->places[at] = id;
 	for (size_t i = 0; i < FORMS; i++)
-		sets->derived[i][id] = UINT32_MAX;
+		sets->derived[i][id] = SETS_NONE;
 	if (++sets->count == sets->room) {
 		int err = grow(sets);
 		if (err) {
@@ -121,12 +122,9 @@ set_id sets_one(struct sets *sets, size_t member)
 	return sets_range(sets, member, member + 1);
 }
 
-set_id sets_join(struct sets *sets, set_id a, set_id b)
+/* Two that are not empty, and not the same. */
+set_id sets_join_two(struct sets *sets, set_id a, set_id b)
 {
-	if (a == b || !b)
-		return a;
-	if (!a)
-		return b;
 	if (a > b) {
 		set_id c = a;
 		a = b, b = c;
@@ -145,7 +143,7 @@ set_id sets_join(struct sets *sets, set_id a, set_id b)
 
 set_id sets_turn(struct sets *sets, set_id set, enum sets_form form)
 {
-	if (!set || sets->derived[form][set] != UINT32_MAX)
+	if (!set || sets->derived[form][set] != SETS_NONE)
 		return set ? sets->derived[form][set] : 0;
 	uint64_t *bits = scratch(sets);
 	const uint64_t *plain = sets_bits(sets, set), *scaled = plain + sets->half;

@@ -1,5 +1,5 @@
 /*
- * Sets of small integers, each kept once and named by a number, so that equal sets have equal names, a state of 500 registers is 2 KB, and joining two sets
+ * Sets of small integers, each kept once and named by a number, so that equal sets have equal names, a state of 500 registers is 1 KB, and joining two sets
  * is mostly one look into a table. Used for what a register may be made from, and for the barriers a warp may wait at.
  */
 #ifndef CUCONST_KERNELS_SETS_H
@@ -9,7 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef uint32_t set_id; /* 0: the empty set */
+typedef uint16_t set_id; /* 0: the empty set */
+
+#define SETS_NONE UINT16_MAX
 
 struct sets_join {
 	set_id a, b, result;
@@ -19,7 +21,7 @@ struct sets {
 	size_t half; /* 64-bit words of one half; a set has two halves, plain and scaled */
 	uint32_t count, room;
 	uint64_t *bits;     /* count times 2 * half */
-	set_id *derived[3]; /* by enum sets_form and set, UINT32_MAX: not worked out yet */
+	set_id *derived[3]; /* by enum sets_form and set, SETS_NONE: not worked out yet */
 	set_id *places;     /* open addressing, 0: free */
 	size_t place_count;
 	struct sets_join *joins; /* direct-mapped, may forget */
@@ -33,7 +35,13 @@ void sets_free(struct sets *sets);
 set_id sets_one(struct sets *sets, size_t member);
 /* All of [first, end). */
 set_id sets_range(struct sets *sets, size_t first, size_t end);
-set_id sets_join(struct sets *sets, set_id a, set_id b);
+set_id sets_join_two(struct sets *sets, set_id a, set_id b);
+static inline set_id sets_join(struct sets *sets, set_id a, set_id b)
+{
+	if (a == b || !b)
+		return a;
+	return a ? sets_join_two(sets, a, b) : b;
+}
 enum sets_form {
 	SETS_SCALED, /* every member in its scaled form */
 	SETS_PLAIN,  /* ... in its plain form */

@@ -4,84 +4,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct taint_guarded *guarded_entry(struct taint *t, const struct sass_insn *insn, bool uniform, unsigned reg)
+static bool is_current(const struct taint *t, const struct taint_guarded *entry, unsigned predicate)
 {
-	struct taint_guarded *entry = &t->guarded[uniform][reg];
-	unsigned predicate = insn->guard + (insn->uniform ? 8u : 0);
-	bool valid = entry->stamp == t->stamp && entry->predicate == predicate &&
-	             entry->version == t->versions[predicate];
-	return valid ? entry : NULL;
+	return entry->stamp == t->stamp && entry->predicate == predicate && entry->version == t->versions[predicate];
 }
 
 /* A register is read under the guard of the instruction: only what it holds when that is true counts. */
-static set_id read_either(struct taint *t, const struct sass_insn *insn, bool uniform, unsigned reg)
+set_id taint_read_guarded(const struct taint *t, const struct sass_insn *insn, bool uniform, unsigned reg)
 {
-	if (insn->guard != 7 && (!uniform || insn->uniform)) {
-		const struct taint_guarded *entry = guarded_entry(t, insn, uniform, reg);
-		if (entry)
-			return entry->when[!insn->guard_negated];
-	}
+	const struct taint_guarded *entry = &t->guarded[uniform][reg];
+	if (is_current(t, entry, insn->guard + (insn->uniform ? 8u : 0)))
+		return entry->when[!insn->guard_negated];
 	return uniform ? t->now.u[reg] : t->now.r[reg];
 }
 
-static void write_either(struct taint *t, const struct sass_insn *insn, bool uniform, unsigned reg, set_id set)
+void taint_write_guarded(struct taint *t, const struct sass_insn *insn, bool uniform, unsigned reg, set_id set)
 {
 	set_id *place = uniform ? &t->now.u[reg] : &t->now.r[reg];
-	if (insn->guard == 7) {
-		t->guarded[uniform][reg].stamp = 0;
-		*place = set;
-		return;
-	}
+	struct taint_guarded *entry = &t->guarded[uniform][reg];
+	unsigned predicate = insn->guard + (insn->uniform ? 8u : 0);
 	/* An ordinary instruction that writes a UR: which file its guard is of is not known. */
 	if (uniform && !insn->uniform) {
-		t->guarded[uniform][reg].stamp = 0;
+		entry->stamp = 0;
 		*place = taint_join(t, *place, set);
 		return;
 	}
-	struct taint_guarded *entry = guarded_entry(t, insn, uniform, reg);
-	if (!entry) {
-		unsigned predicate = insn->guard + (insn->uniform ? 8u : 0);
-		entry = &t->guarded[uniform][reg];
+	if (!is_current(t, entry, predicate))
 		*entry = (struct taint_guarded){t->stamp, t->versions[predicate], (uint8_t)predicate, {*place, *place}};
-	}
 	entry->when[!insn->guard_negated] = set;
 	*place = taint_join(t, entry->when[0], entry->when[1]);
-}
-
-set_id taint_read(struct taint *t, const struct sass_insn *insn, unsigned reg)
-{
-	return reg >= SASS_RZ ? 0 : read_either(t, insn, false, reg);
-}
-
-set_id taint_read_uniform(struct taint *t, const struct sass_insn *insn, unsigned reg)
-{
-	return reg >= t->program->machine.uniform_zero ? 0 : read_either(t, insn, true, reg);
-}
-
-void taint_write(struct taint *t, const struct sass_insn *insn, unsigned reg, set_id set)
-{
-	if (reg >= SASS_RZ)
-		return;
-	t->known[0][reg].stamp = 0;
-	write_either(t, insn, false, reg, set);
-}
-
-void taint_write_uniform(struct taint *t, const struct sass_insn *insn, unsigned reg, set_id set)
-{
-	if (reg >= t->program->machine.uniform_zero)
-		return;
-	t->known[1][reg].stamp = 0;
-	write_either(t, insn, true, reg, set);
-}
-
-struct taint_pair taint_read_pair(struct taint *t, const struct sass_insn *insn, unsigned reg)
-{
-	return (struct taint_pair){taint_read(t, insn, reg), taint_read(t, insn, reg + 1)};
-}
-
-struct taint_pair taint_read_uniform_pair(struct taint *t, const struct sass_insn *insn, unsigned reg)
-{
-	return (struct taint_pair){taint_read_uniform(t, insn, reg), taint_read_uniform(t, insn, reg + 1)};
 }
 
 static bool window_offset(const struct sass_machine *machine, uint32_t offset)
@@ -162,7 +113,8 @@ static bool makes_known(const struct taint *t, const struct sass_insn *insn, uin
 /* Literals in registers: indices of constant loads, factors, shift counts. Only within a block. */
 static bool note_known(const struct taint *t, const struct sass_insn *insn, uint32_t *ret_value)
 {
-	if (insn->guard != 7 || t->program->marks[t->insn] || (!insn->uniform && insn->d == SASS_RZ))
+	if (insn->base > 0x082 || insn->guard != 7 || t->program->marks[t->insn] ||
+	    (!insn->uniform && insn->d == SASS_RZ))
 		return false;
 	return (!insn->uniform || insn->base == 0x082) && makes_known(t, insn, ret_value);
 }
@@ -212,14 +164,12 @@ static bool writes_stack(const struct sass_insn *insn)
 	}
 }
 
-static void bump_predicates(struct taint *t, const struct sass_insn *insn)
+static void bump(struct taint *t, unsigned predicates)
 {
-	unsigned written = 1u << sass_field(insn, 81, 84) | 1u << sass_field(insn, 84, 87);
-	if (insn->row->class == SASS_TO_PREDICATES)
-		written = 0x7f;
-	for (unsigned p = 0; p < 7; p++)
-		if (written >> p & 1)
-			t->versions[p]++, t->versions[p + 8]++;
+	for (; predicates; predicates &= predicates - 1) {
+		unsigned p = (unsigned)__builtin_ctz(predicates);
+		t->versions[p]++, t->versions[p + 8]++;
+	}
 }
 
 static void arm(struct taint *t, const struct sass_insn *insn)
@@ -247,7 +197,6 @@ static void after_external(struct taint *t, const struct sass_insn *insn)
 
 static void dispatch(struct taint *t, const struct sass_insn *insn)
 {
-	set_id window = taint_one(t, FROM_WINDOW);
 	unsigned special = sass_field(insn, 72, 80);
 	unsigned uniform_d = insn->d & t->program->machine.uniform_mask;
 	switch (insn->row->class) {
@@ -289,10 +238,10 @@ static void dispatch(struct taint *t, const struct sass_insn *insn)
 		taint_write_uniform(t, insn, uniform_d, 0);
 		return;
 	case SASS_UNIFORM_SPECIAL:
-		taint_write_uniform(t, insn, uniform_d, special == 47 || special == 48 ? window : 0);
+		taint_write_uniform(t, insn, uniform_d, special == 47 || special == 48 ? taint_one(t, FROM_WINDOW) : 0);
 		return;
 	case SASS_SPECIAL:
-		taint_write(t, insn, insn->d, special == 47 || special == 48 ? window : 0);
+		taint_write(t, insn, insn->d, special == 47 || special == 48 ? taint_one(t, FROM_WINDOW) : 0);
 		return;
 	case SASS_SHUFFLE:
 		taint_write(t, insn, insn->d, taint_read(t, insn, insn->a));
@@ -317,8 +266,79 @@ static void dispatch(struct taint *t, const struct sass_insn *insn)
 	}
 }
 
-void taint_step(struct taint *t, const struct sass_insn *insn)
+static void run_insn(struct taint *t, const struct sass_insn *insn, struct taint_step *step)
 {
+	uint32_t literal = 0;
+	bool known = note_known(t, insn, &literal);
+	int32_t stack = insn->d <= 1 && writes_stack(insn) ? stack_after(t, insn) : t->now.stack;
+	dispatch(t, insn);
+	t->now.stack = stack;
+	step->is_literal = known;
+	if (!known)
+		return;
+	unsigned d = insn->uniform ? insn->d & t->program->machine.uniform_mask : insn->d;
+	t->known[insn->uniform][d] = (struct taint_known){t->stamp, literal};
+	step->literal = literal;
+}
+
+/* Is what it does now what it did when it ran last, in this block? */
+static bool unchanged(const struct taint *t, const struct taint_step *step)
+{
+	if (t->first || step->again || (step->recalls && !t->recalled) || (t->recording && (step->records || step->acts)))
+		return false;
+	/* What a result that keeps some of what was there before comes of, it reads as well. */
+	const taint_packed *ranges = t->live.ranges + step->ranges;
+	unsigned count = step->write_count + (unsigned)step->read_count;
+	for (unsigned i = 0; i < count; i++)
+		if ((i >= step->write_count || !(ranges[i] & TAINT_RANGE_KILLS)) && taint_live_any(&t->changed, ranges[i]))
+			return false;
+	return true;
+}
+
+/* Takes the results from when it ran last. */
+static void repeat(struct taint *t, const struct taint_step *step)
+{
+	const set_id *result = t->live.results + step->results;
+	for (unsigned i = 0; i < step->write_count; i++) {
+		taint_packed range = t->live.ranges[step->ranges + i];
+		unsigned first = taint_range_first(range), count = taint_range_count(range);
+		for (unsigned reg = first; reg < first + count; reg++) {
+			bool uniform = reg >= TAINT_UNIFORM;
+			t->guarded[uniform][reg % TAINT_UNIFORM].stamp = 0;
+			t->known[uniform][reg % TAINT_UNIFORM].stamp = 0;
+			t->now.registers[reg] = *result++;
+			t->changed.bits[reg / 64] &= ~((uint64_t)1 << reg % 64);
+		}
+	}
+	if (!step->is_literal)
+		return;
+	const struct sass_insn *insn = &t->program->insns[step->insn];
+	unsigned d = insn->uniform ? insn->d & t->program->machine.uniform_mask : insn->d;
+	t->known[insn->uniform][d] = (struct taint_known){t->stamp, step->literal};
+}
+
+/* Which of its results are others than when it ran last? */
+static void note_results(struct taint *t, const struct taint_step *step)
+{
+	set_id *result = t->live.results + step->results;
+	for (unsigned i = 0; i < step->write_count; i++) {
+		taint_packed range = t->live.ranges[step->ranges + i];
+		unsigned first = taint_range_first(range), count = taint_range_count(range);
+		for (unsigned reg = first; reg < first + count; reg++, result++) {
+			uint64_t bit = (uint64_t)1 << reg % 64;
+			if (t->first || *result != t->now.registers[reg])
+				t->changed.bits[reg / 64] |= bit;
+			else
+				t->changed.bits[reg / 64] &= ~bit;
+			*result = t->now.registers[reg];
+		}
+	}
+}
+
+void taint_step(struct taint *t, struct taint_step *step)
+{
+	const struct sass_insn *insn = &t->program->insns[step->insn];
+	t->insn = step->insn;
 	struct sass_insn unguarded;
 	uint8_t fact = taint_fact(t, t->insn);
 	if (insn->never || fact & FACT_NEVER)
@@ -332,14 +352,14 @@ void taint_step(struct taint *t, const struct sass_insn *insn)
 		unguarded.guard = 7;
 		insn = &unguarded;
 	}
-	uint32_t literal = 0;
-	bool known = note_known(t, insn, &literal);
-	int32_t stack = writes_stack(insn) ? stack_after(t, insn) : t->now.stack;
-	dispatch(t, insn);
-	t->now.stack = stack;
-	if (known) {
-		unsigned d = insn->uniform ? insn->d & t->program->machine.uniform_mask : insn->d;
-		t->known[insn->uniform][d] = (struct taint_known){t->stamp, literal};
+	bump(t, step->bumped_before);
+	if (!step->records_only || t->recording) {
+		if (unchanged(t, step)) {
+			repeat(t, step);
+		} else {
+			run_insn(t, insn, step);
+			note_results(t, step);
+		}
 	}
-	bump_predicates(t, insn);
+	bump(t, step->bumped);
 }

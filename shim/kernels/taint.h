@@ -9,6 +9,7 @@
 #include "shim/kernels/constants.h"
 #include "shim/kernels/program.h"
 #include "shim/kernels/sets.h"
+#include "shim/kernels/taint_live.h"
 
 /* Members of the sets; words of the parameters (4 bytes each) follow from FROM_PARAMS on, so that a slot is an even and an odd member. */
 enum taint_member {
@@ -27,13 +28,27 @@ enum taint_member {
 #define STACK_NONE INT32_MIN      /* not known yet: the block waits */
 #define STACK_ANY (INT32_MIN + 1) /* differs between paths */
 
-/* At the entry of a block. */
+/* While a block runs. Registers that are not live (taint_live.h) hold anything. */
 struct taint_state {
-	set_id r[256], u[256]; /* RZ and URZ stay empty */
-	set_id armed[16];      /* of taint.targets */
-	int32_t stack;         /* R1, in bytes from its first value */
-	uint32_t memory;       /* t->memory_version when it ran last */
-	bool reached, called;  /* called: what comes before a return point was reached */
+	union {
+		struct {
+			set_id r[256], u[256];
+		};
+		set_id registers[TAINT_REGISTERS];
+	};
+	set_id armed[16]; /* of taint.targets */
+	int32_t stack;    /* R1, in bytes from its first value */
+};
+
+/* At the entry of a block, or where returns meet. */
+struct taint_entry {
+	set_id *sets; /* rows of 64 registers, those of t->rows one after the other */
+	set_id armed[16];
+	int32_t stack;
+	uint32_t memory;      /* t->memory_version when it ran last */
+	bool reached, called; /* called: what comes before a return point was reached */
+	bool ran;
+	struct taint_live changed; /* since it ran last */
 };
 
 /* A register written under a predicate: what it holds where the predicate was true, and where it was not. */
@@ -90,20 +105,26 @@ struct taint {
 	bool *wide, *whole; /* by slot: inside a parameter of 8 bytes or more; is one of 8 bytes */
 	set_id all_params, indexed_params, loaded;
 
-	struct taint_state **states; /* by block; behind them, where returns meet */
-	uint64_t *queue;             /* a bit for each place that waits */
+	struct taint_liveness live;
+	struct taint_entry *entries; /* by block; behind them, where returns meet */
+	set_id *entry_sets;
+	uint8_t rows[TAINT_REGISTERS / 64]; /* of the registers, those in which any is live anywhere */
+	unsigned row_count;
+	uint64_t *queue; /* a bit for each place that waits */
 	uint32_t work;
 	uint32_t sweep;     /* the place that ran last */
 	bool *reads_memory; /* by block: what was stored matters to it */
 	set_id *ones;       /* the set of each single member, 0: not made yet */
 
 	struct taint_state now; /* while a block runs */
+	/* ... registers that hold something else than they did at the same point when it ran last; all of them when it had not. */
+	struct taint_live changed;
+	bool first, recalled; /* it had not run; what is stored is what it was */
 	uint32_t stamp;
 	uint32_t versions[16]; /* of predicates, then uniform ones */
 	struct taint_guarded guarded[2][256];
 	struct taint_known known[2][256]; /* of R, of UR */
 	uint32_t insn;                    /* being run */
-	unsigned high, uniform_high;      /* no register from here on was ever written */
 	bool recording;
 
 	struct taint_words local_any, local_unplaced, shared, global;
@@ -120,17 +141,55 @@ int taint_run(const struct program *program, const uint8_t *facts, const struct 
               struct kernel_paths *paths);
 
 /* For the files of this analysis. */
-void taint_step(struct taint *t, const struct sass_insn *insn);
+void taint_step(struct taint *t, struct taint_step *step);
 void taint_alu(struct taint *t, const struct sass_insn *insn);
 void taint_memory(struct taint *t, const struct sass_insn *insn);
 
-set_id taint_read(struct taint *t, const struct sass_insn *insn, unsigned reg);
-set_id taint_read_uniform(struct taint *t, const struct sass_insn *insn, unsigned reg);
-void taint_write(struct taint *t, const struct sass_insn *insn, unsigned reg, set_id set);
-void taint_write_uniform(struct taint *t, const struct sass_insn *insn, unsigned reg, set_id set);
+set_id taint_read_guarded(const struct taint *t, const struct sass_insn *insn, bool uniform, unsigned reg);
+void taint_write_guarded(struct taint *t, const struct sass_insn *insn, bool uniform, unsigned reg, set_id set);
+
+static inline set_id taint_read(const struct taint *t, const struct sass_insn *insn, unsigned reg)
+{
+	if (reg >= SASS_RZ)
+		return 0;
+	return insn->guard == 7 ? t->now.r[reg] : taint_read_guarded(t, insn, false, reg);
+}
+static inline set_id taint_read_uniform(const struct taint *t, const struct sass_insn *insn, unsigned reg)
+{
+	if (reg >= t->program->machine.uniform_zero)
+		return 0;
+	return insn->guard == 7 || !insn->uniform ? t->now.u[reg] : taint_read_guarded(t, insn, true, reg);
+}
+static inline void taint_write_either(struct taint *t, const struct sass_insn *insn, bool uniform, unsigned reg,
+                                      set_id set)
+{
+	t->known[uniform][reg].stamp = 0;
+	if (insn->guard != 7) {
+		taint_write_guarded(t, insn, uniform, reg, set);
+		return;
+	}
+	t->guarded[uniform][reg].stamp = 0;
+	t->now.registers[uniform ? TAINT_UNIFORM + reg : reg] = set;
+}
+static inline void taint_write(struct taint *t, const struct sass_insn *insn, unsigned reg, set_id set)
+{
+	if (reg < SASS_RZ)
+		taint_write_either(t, insn, false, reg, set);
+}
+static inline void taint_write_uniform(struct taint *t, const struct sass_insn *insn, unsigned reg, set_id set)
+{
+	if (reg < t->program->machine.uniform_zero)
+		taint_write_either(t, insn, true, reg, set);
+}
 /* `reg` and the one behind it. */
-struct taint_pair taint_read_pair(struct taint *t, const struct sass_insn *insn, unsigned reg);
-struct taint_pair taint_read_uniform_pair(struct taint *t, const struct sass_insn *insn, unsigned reg);
+static inline struct taint_pair taint_read_pair(const struct taint *t, const struct sass_insn *insn, unsigned reg)
+{
+	return (struct taint_pair){taint_read(t, insn, reg), taint_read(t, insn, reg + 1)};
+}
+static inline struct taint_pair taint_read_uniform_pair(const struct taint *t, const struct sass_insn *insn, unsigned reg)
+{
+	return (struct taint_pair){taint_read_uniform(t, insn, reg), taint_read_uniform(t, insn, reg + 1)};
+}
 /* The 4 bytes at `offset` of a constant bank. */
 set_id taint_const(struct taint *t, uint32_t bank, uint32_t offset);
 

@@ -230,8 +230,8 @@ static bool monotone(uint32_t table)
 
 static void mix(struct taint *t, const struct sass_insn *insn, struct taint_pair v[3])
 {
-	if (t->recording && (insn->base == 0x012 || insn->base == 0x092 || insn->base == 0x017 || insn->base == 0x046 ||
-	                     insn->base == 0x048 || insn->base == 0x085)) {
+	if (t->recording && (insn->base == 0x00f || insn->base == 0x012 || insn->base == 0x092 || insn->base == 0x017 ||
+	                     insn->base == 0x046 || insn->base == 0x048 || insn->base == 0x085)) {
 		taint_compared(t, v[0].low, v[1].low);
 		taint_compared(t, v[0].low, v[2].low);
 		taint_compared(t, v[1].low, v[2].low);

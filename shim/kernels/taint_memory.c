@@ -215,6 +215,8 @@ static void load(struct taint *t, const struct sass_insn *insn)
 	/* Nothing but the parameters' own address and indices: what comes is a parameter. */
 	if (address.high && address.high == taint_one(t, FROM_BLOCK)) {
 		write_words(t, insn, insn->d, t->all_params, words);
+		if (insn->row->class == SASS_LOAD_256)
+			write_words(t, insn, insn->c, t->all_params, words);
 		return;
 	}
 	if (sets_has(&t->sets, address.low, FROM_BLOCK) || sets_has(&t->sets, address.high, FROM_BLOCK))

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STATE_LIMIT ((size_t)28 << 20) /* bytes of all block states of one kernel */
+#define STATE_LIMIT ((size_t)28 << 20) /* bytes of the entries of all blocks of one kernel */
 #define WORK_LIMIT                                                                                                     \
 	1200000 /* instructions, and FLOW_WORK for each flow into a block: three times what the largest seen needs */
 #define FLOW_WORK 16
@@ -35,28 +35,74 @@ static bool pop(struct taint *t, uint32_t *ret_place)
 	return true;
 }
 
-/* Mostly nothing changed: runs of 16 registers are compared at once. */
-static bool join_chosen(struct sets *sets, set_id *into, const set_id *from, const uint64_t chosen[4])
+static const struct taint_live all_registers = {{~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0),
+                                                 ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0)}};
+
+static uint64_t chosen_row(const struct sass_registers *chosen, unsigned row)
 {
-	bool changed = false;
-	for (unsigned first = 0; first < 256; first += 16) {
-		unsigned bits = chosen[first / 64] >> first % 64 & 0xffff;
-		if (!bits || !memcmp(into + first, from + first, 16 * sizeof *into))
+	return row < 4 ? chosen->r[row] : chosen->u[row - 4];
+}
+
+static bool join_set(struct taint *t, set_id *into, set_id from)
+{
+	if (*into == from || !from)
+		return false;
+	set_id joined = sets_join(&t->sets, *into, from);
+	bool changed = joined != *into;
+	*into = joined;
+	return changed;
+}
+
+/*
+ * From one row of registers into another, those that are wanted. Mostly nothing changed: eight are compared at once.
+ */
+static uint64_t join_row(struct taint *t, set_id *into, const set_id *from, uint64_t wanted)
+{
+	uint64_t changed = 0;
+	for (unsigned at = 0; wanted; into += 8, from += 8, wanted >>= 8, at += 8) {
+		uint64_t a[2], b[2];
+		memcpy(a, into, sizeof a);
+		memcpy(b, from, sizeof b);
+		if (!(wanted & 0xff) || !((a[0] ^ b[0]) | (a[1] ^ b[1])))
 			continue;
-		for (; bits; bits &= bits - 1) {
-			unsigned reg = first + (unsigned)__builtin_ctz(bits);
-			if (into[reg] == from[reg] || !from[reg])
-				continue;
-			set_id joined = sets_join(sets, into[reg], from[reg]);
-			changed |= joined != into[reg];
-			into[reg] = joined;
-		}
+		for (unsigned bits = wanted & 0xff; bits; bits &= bits - 1)
+			if (join_set(t, into + __builtin_ctz(bits), from[__builtin_ctz(bits)]))
+				changed |= (uint64_t)(bits & -bits) << at;
 	}
 	return changed;
 }
 
-static const struct sass_registers all_registers = {{~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0)},
-                                                    {~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0)}};
+/* What the registers hold now, those that are chosen, into the entry of a place: those that are live there. */
+static bool join_now(struct taint *t, uint32_t place, const struct taint_live *chosen)
+{
+	struct taint_entry *entry = &t->entries[place];
+	set_id *into = entry->sets;
+	uint64_t any = 0;
+	for (unsigned i = 0; i < t->row_count; i++, into += 64) {
+		unsigned row = t->rows[i];
+		uint64_t changed = join_row(t, into, t->now.registers + (size_t)row * 64,
+		                            t->live.at[place].bits[row] & chosen->bits[row]);
+		entry->changed.bits[row] |= changed;
+		any |= changed;
+	}
+	return any != 0;
+}
+
+/* ... from where returns meet: what is live at a return point is live there. */
+static bool join_met(struct taint *t, uint32_t place, uint32_t meeting, const struct sass_registers *chosen)
+{
+	struct taint_entry *entry = &t->entries[place];
+	set_id *into = entry->sets;
+	const set_id *from = t->entries[meeting].sets;
+	uint64_t any = 0;
+	for (unsigned i = 0; i < t->row_count; i++, into += 64, from += 64) {
+		unsigned row = t->rows[i];
+		uint64_t changed = join_row(t, into, from, t->live.at[place].bits[row] & chosen_row(chosen, row));
+		entry->changed.bits[row] |= changed;
+		any |= changed;
+	}
+	return any != 0;
+}
 
 static bool join_armed(struct taint *t, set_id *into, const set_id *from)
 {
@@ -79,82 +125,55 @@ static bool join_stack(int32_t *into, int32_t from)
 	return true;
 }
 
-static struct taint_state *state_of(struct taint *t, uint32_t block)
-{
-	if (!t->states[block]) {
-		t->states[block] = calloc(1, sizeof *t->states[block]);
-		if (t->states[block])
-			t->states[block]->stack = STACK_NONE;
-		else
-			t->error = -ENOMEM;
-	}
-	return t->states[block];
-}
-
 /* What of a state flows besides registers. A return brings neither: each caller's stack pointer and barriers are what they were before the call. */
 enum flow_part { FLOW_STACK = 1, FLOW_BARRIERS = 2 };
 
 /* The state at the end of a block flows into another's entry. */
-static void flow_into(struct taint *t, uint32_t block, const struct taint_state *from, unsigned parts)
+static void flow_into(struct taint *t, uint32_t place, unsigned parts, const struct taint_live *chosen)
 {
-	struct taint_state *into = state_of(t, block);
-	if (!into)
-		return;
+	struct taint_entry *into = &t->entries[place];
 	t->work += FLOW_WORK;
 	bool changed = !into->reached;
 	into->reached = true;
-	changed |= join_chosen(&t->sets, into->r, from->r, all_registers.r);
-	changed |= join_chosen(&t->sets, into->u, from->u, all_registers.u);
+	changed |= join_now(t, place, chosen);
 	if (parts & FLOW_BARRIERS)
-		changed |= join_armed(t, into->armed, from->armed);
+		changed |= join_armed(t, into->armed, t->now.armed);
 	if (parts & FLOW_STACK)
-		changed |= join_stack(&into->stack, from->stack);
-	if (changed && (into->stack != STACK_NONE || block >= t->program->block_count))
-		push(t, block);
-}
-
-static struct taint_state *meeting_of(const struct taint *t, uint32_t function)
-{
-	struct taint_state *state = t->states[t->program->block_count + function];
-	return state && state->reached ? state : NULL;
+		changed |= join_stack(&into->stack, t->now.stack);
+	if (changed && (into->stack != STACK_NONE || place >= t->program->block_count))
+		push(t, place);
 }
 
 /* From where the returns of a function meet to one of its callers: what it may have written. */
 static bool return_to(struct taint *t, uint32_t function, uint32_t block)
 {
-	struct taint_state *point = t->states[block];
-	const struct taint_state *from = meeting_of(t, function);
-	if (!point || !point->called || !from)
+	struct taint_entry *point = &t->entries[block];
+	uint32_t meeting = t->program->block_count + function;
+	if (!point->called || !t->entries[meeting].reached)
 		return false;
-	const struct sass_registers *written = &t->program->functions[function].written;
 	t->work += FLOW_WORK;
 	bool changed = !point->reached;
 	point->reached = true;
-	changed |= join_chosen(&t->sets, point->r, from->r, written->r);
-	changed |= join_chosen(&t->sets, point->u, from->u, written->u);
-	return changed;
+	return changed | join_met(t, block, meeting, &t->program->functions[function].written);
 }
 
 /* Past a call: what the caller keeps, and what those that it calls have written so far. */
 static void flow_past(struct taint *t, const struct block *call)
 {
-	struct taint_state *point = state_of(t, call->return_point);
-	if (!point)
-		return;
-	struct sass_registers kept = {{0}, {0}};
+	struct taint_entry *point = &t->entries[call->return_point];
+	struct taint_live kept = {{0}};
 	bool changed = !point->called;
 	point->called = true;
 	for (uint32_t i = 0; i < call->call_count; i++) {
 		uint32_t function = t->program->function_of[t->program->next[call->next_first + i]];
 		const struct sass_registers *written = &t->program->functions[function].written;
 		for (unsigned word = 0; word < 4; word++) {
-			kept.r[word] |= ~written->r[word];
-			kept.u[word] |= ~written->u[word];
+			kept.bits[word] |= ~written->r[word];
+			kept.bits[word + 4] |= ~written->u[word];
 		}
 		changed |= return_to(t, function, call->return_point);
 	}
-	changed |= join_chosen(&t->sets, point->r, t->now.r, kept.r);
-	changed |= join_chosen(&t->sets, point->u, t->now.u, kept.u);
+	changed |= join_now(t, call->return_point, &kept);
 	changed |= join_stack(&point->stack, t->now.stack);
 	changed |= join_armed(t, point->armed, t->now.armed);
 	if (changed && point->reached)
@@ -167,56 +186,74 @@ static void flow_out(struct taint *t, const struct block *block)
 	uint8_t fact = taint_fact(t, block->last);
 	for (uint32_t i = 0; i < block->next_count; i++)
 		if (!fact || !constants_cut(program, block, i, fact))
-			flow_into(t, program->next[block->next_first + i], &t->now, FLOW_STACK | FLOW_BARRIERS);
+			flow_into(t, program->next[block->next_first + i], FLOW_STACK | FLOW_BARRIERS, &t->changed);
 	if (block->return_point != PROGRAM_NONE)
 		flow_past(t, block);
 	for (uint32_t i = 0; i < block->returns_count; i++)
-		flow_into(t, program->block_count + program->returns[block->returns_first + i].to, &t->now,
-		          FLOW_BARRIERS);
+		flow_into(t, program->block_count + program->returns[block->returns_first + i].to, FLOW_BARRIERS,
+		          &all_registers);
 	if (block->returns_anywhere)
-		flow_into(t, program->block_count + program->function_count, &t->now, FLOW_BARRIERS);
+		flow_into(t, program->block_count + program->function_count, FLOW_BARRIERS, &all_registers);
 	if (block->kind != BLOCK_WAIT)
 		return;
 	unsigned barrier = sass_field(&program->insns[block->last], 16, 20);
 	set_id armed = t->now.armed[barrier];
 	for (size_t i = 0; i < program->armed_count; i++)
 		if (armed ? sets_has(&t->targets, armed, i) : program_may_wait(program, barrier, i))
-			flow_into(t, program->armed[i], &t->now, FLOW_STACK | FLOW_BARRIERS);
+			flow_into(t, program->armed[i], FLOW_STACK | FLOW_BARRIERS, &all_registers);
+}
+
+/* What a place begins with becomes what the registers hold now. */
+static void enter(struct taint *t, uint32_t place)
+{
+	const struct taint_entry *entry = &t->entries[place];
+	for (unsigned i = 0; i < t->row_count; i++)
+		memcpy(t->now.registers + (size_t)t->rows[i] * 64, entry->sets + (size_t)i * 64,
+		       64 * sizeof *entry->sets);
+	memcpy(t->now.armed, entry->armed, sizeof t->now.armed);
+	t->now.stack = entry->stack;
 }
 
 /* From where the returns of a function meet to where it was called. */
 static void flow_back(struct taint *t, uint32_t function)
 {
 	const struct program *program = t->program;
-	const struct taint_state *from = t->states[program->block_count + function];
+	enter(t, program->block_count + function);
 	if (function == program->function_count) {
 		for (size_t i = 0; i < program->return_count; i++)
-			flow_into(t, program->return_points[i], from, FLOW_BARRIERS);
+			flow_into(t, program->return_points[i], FLOW_BARRIERS, &all_registers);
 		return;
 	}
 	const struct program_function *callers = &program->functions[function];
 	for (uint32_t i = 0; i < callers->points_count; i++) {
 		uint32_t point = program->points[callers->points_first + i].to;
-		if (return_to(t, function, point) && t->states[point]->stack != STACK_NONE)
+		if (return_to(t, function, point) && t->entries[point].stack != STACK_NONE)
 			push(t, point);
 	}
 	for (size_t i = 0; i < program->loose_count; i++)
-		flow_into(t, program->loose[i], from, FLOW_BARRIERS);
+		flow_into(t, program->loose[i], FLOW_BARRIERS, &all_registers);
 }
 
 static void run_block(struct taint *t, uint32_t id)
 {
 	const struct block *block = &t->program->blocks[id];
-	t->states[id]->memory = t->memory_version;
-	t->now = *t->states[id];
+	struct taint_step *step = t->live.steps + t->live.first[id], *end = t->live.steps + t->live.first[id + 1];
+	struct taint_entry *entry = &t->entries[id];
+	enter(t, id);
+	t->first = !entry->ran;
+	t->recalled = entry->ran && entry->memory == t->memory_version;
+	t->changed = entry->changed;
+	if (!entry->ran)
+		memset(&t->changed, 0xff, sizeof t->changed);
+	entry->changed = (struct taint_live){{0}};
+	entry->ran = true;
+	entry->memory = t->memory_version;
 	t->stamp++;
-	t->work += block->last - block->first + 1;
-	for (t->insn = block->first; t->insn <= block->last && !t->stop; t->insn++)
-		taint_step(t, &t->program->insns[t->insn]);
-	if (t->stop) {
-		t->insn--;
+	t->work += (uint32_t)(end - step) + 1;
+	for (; step < end && !t->stop; step++)
+		taint_step(t, step);
+	if (t->stop)
 		return;
-	}
 	t->insn = block->last;
 	if (block->kind == BLOCK_BROKEN)
 		t->stop = PATHS_DAMAGED;
@@ -245,14 +282,16 @@ static void solve(struct taint *t)
 	}
 }
 
+static bool runs(const struct taint *t, uint32_t block)
+{
+	return t->entries[block].reached && t->entries[block].stack != STACK_NONE;
+}
+
 static void solve_memory(struct taint *t)
 {
 	uint32_t entry = t->program->block_of[t->program->entry];
-	struct taint_state *state = state_of(t, entry);
-	if (!state)
-		return;
-	state->reached = true;
-	state->stack = 0;
+	t->entries[entry].reached = true;
+	t->entries[entry].stack = 0;
 	push(t, entry);
 	solve(t);
 	for (unsigned round = 0; !t->stop && !t->error; round++) {
@@ -262,8 +301,7 @@ static void solve_memory(struct taint *t)
 		}
 		bool any = false;
 		for (uint32_t i = 0; i < t->program->block_count; i++)
-			if (t->reads_memory[i] && t->states[i] && t->states[i]->reached &&
-			    t->states[i]->stack != STACK_NONE && t->states[i]->memory != t->memory_version) {
+			if (t->reads_memory[i] && runs(t, i) && t->entries[i].memory != t->memory_version) {
 				push(t, i);
 				any = true;
 			}
@@ -277,8 +315,19 @@ static void record(struct taint *t)
 {
 	t->recording = true;
 	for (uint32_t i = 0; i < t->program->block_count && !t->stop && !t->error; i++)
-		if (t->states[i] && t->states[i]->reached && t->states[i]->stack != STACK_NONE)
+		if (runs(t, i))
 			run_block(t, i);
+}
+
+static void find_rows(struct taint *t)
+{
+	uint64_t used[TAINT_REGISTERS / 64] = {0};
+	for (uint32_t place = 0; place < program_places(t->program); place++)
+		for (unsigned row = 0; row < TAINT_REGISTERS / 64; row++)
+			used[row] |= t->live.at[place].bits[row];
+	for (unsigned row = 0; row < TAINT_REGISTERS / 64; row++)
+		if (used[row])
+			t->rows[t->row_count++] = (uint8_t)row;
 }
 
 static void prepare_params(struct taint *t)
@@ -300,48 +349,53 @@ static void prepare_params(struct taint *t)
 		t->indexed_params = t->all_params;
 }
 
-/* Does its result, or what it leaves in other memory, depend on what was stored before? */
-static bool reads_memory(const struct sass_insn *insn)
+/* The entries of all places, once it is known what is live there. */
+static int prepare_entries(struct taint *t)
 {
-	switch (insn->row ? insn->row->class : SASS_NOTHING) {
-	case SASS_LOAD:
-	case SASS_LOAD_256:
-	case SASS_LOAD_LOCAL:
-	case SASS_LOAD_SHARED:
-	case SASS_LOAD_MATRIX:
-	case SASS_LOAD_REDUCE:
-	case SASS_ATOMIC:
-	case SASS_ATOMIC_SHARED:
-	case SASS_BULK:
-	case SASS_TENSOR_STORE:
-	case SASS_COPY_TO_SHARED:
-		return true;
-	default:
-		return false;
+	size_t places = program_places(t->program);
+	find_rows(t);
+	size_t sets = (size_t)t->row_count * 64;
+	if (places * (sizeof *t->entries + sets * sizeof *t->entry_sets) > STATE_LIMIT) {
+		t->stop = PATHS_LIMIT;
+		t->insn = t->program->entry;
+		return 0;
 	}
+	t->entries = calloc(places, sizeof *t->entries);
+	t->entry_sets = calloc(places * sets + 1, sizeof *t->entry_sets);
+	if (!t->entries || !t->entry_sets)
+		return -ENOMEM;
+	for (size_t place = 0; place < places; place++) {
+		t->entries[place].stack = STACK_NONE;
+		t->entries[place].sets = t->entry_sets + place * sets;
+	}
+	return 0;
 }
 
 static int prepare(struct taint *t)
 {
 	uint32_t blocks = t->program->block_count;
 	t->word_count = (t->program->params_bytes + 3) / 4;
-	t->states = calloc(program_places(t->program), sizeof *t->states);
 	t->queue = calloc(program_places(t->program) / 64 + (size_t)1, sizeof *t->queue);
 	t->reads_memory = calloc(blocks + (size_t)1, sizeof *t->reads_memory);
 	t->wide = calloc(t->paths->slot_count + 1, sizeof *t->wide);
 	t->whole = calloc(t->paths->slot_count + 1, sizeof *t->whole);
 	t->ones = calloc(FROM_PARAMS + t->word_count + (size_t)1, sizeof *t->ones);
-	if (!t->states || !t->queue || !t->reads_memory || !t->wide || !t->whole || !t->ones)
+	if (!t->queue || !t->reads_memory || !t->wide || !t->whole || !t->ones)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < blocks; i++)
-		for (uint32_t insn = t->program->blocks[i].first; insn <= t->program->blocks[i].last; insn++)
-			t->reads_memory[i] |= reads_memory(&t->program->insns[insn]);
-	int err = sets_init(&t->sets, FROM_PARAMS + t->word_count + 1);
+	int err = taint_live_find(t->program, &t->live);
+	if (!err)
+		err = prepare_entries(t);
+	if (!err)
+		err = sets_init(&t->sets, FROM_PARAMS + t->word_count + 1);
 	if (!err)
 		err = sets_init(&t->targets, t->program->armed_count);
-	if (!err)
-		prepare_params(t);
-	return err;
+	if (err)
+		return err;
+	for (uint32_t i = 0; i < blocks; i++)
+		for (uint32_t k = t->live.first[i]; k < t->live.first[i + 1]; k++)
+			t->reads_memory[i] |= t->live.steps[k].recalls;
+	prepare_params(t);
+	return 0;
 }
 
 int taint_run(const struct program *program, const uint8_t *facts, const struct paths_watch *watch,
@@ -355,10 +409,6 @@ int taint_run(const struct program *program, const uint8_t *facts, const struct 
 	t->watch = watch;
 	t->facts = facts;
 	t->error = prepare(t);
-	if (!t->error && program_places(program) * sizeof(struct taint_state) > STATE_LIMIT) {
-		t->stop = PATHS_LIMIT;
-		t->insn = program->entry;
-	}
 	if (!t->error && !t->stop)
 		solve_memory(t);
 	if (!t->error && !t->stop)
@@ -372,9 +422,9 @@ int taint_run(const struct program *program, const uint8_t *facts, const struct 
 		paths->reason_offset = (t->insn - program->entry) * SASS_BYTES;
 	}
 	int err = t->error;
-	for (uint32_t i = 0; t->states && i < program_places(program); i++)
-		free(t->states[i]);
-	free(t->states);
+	free(t->entries);
+	free(t->entry_sets);
+	taint_live_free(&t->live);
 	free(t->queue);
 	free(t->reads_memory);
 	free(t->ones);

@@ -5,9 +5,9 @@
 static const struct {
 	const char *row, *name;
 } other_names[] = {
-	{"046", "VIADDMNMX"},    {"11b", "ENDCOLLECTIVE"}, {"RED", "REDG"},
-	{"ERRBAR", "CGAERRBAR"}, {"1c6", "FENCE"},         {"11c", "B2R"},
-	{"CSMTEST", "ACQBULK"},  {"PMTRIG", "PREEXIT"},    {"UF*", "UI2FP"},
+	{"046", "VIADDMNMX"}, {"11b", "ENDCOLLECTIVE"}, {"RED", "REDG"},        {"ERRBAR", "CGAERRBAR"},
+	{"1c6", "FENCE"},     {"11c", "B2R"},           {"CSMTEST", "ACQBULK"}, {"PMTRIG", "PREEXIT"},
+	{"UF*", "UI2FP"},     {"ICMP", "VIMNMX3"},      {"076", "FMNMX3"},
 };
 
 #endif

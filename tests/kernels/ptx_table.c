@@ -16,9 +16,11 @@ static int check_file(const char *path)
 {
 	size_t bytes;
 	char *text = read_whole(path, &bytes);
+	struct ptx_module *module;
 	int count = 0;
 
 	cr_assert(text, "%s", path);
+	cr_assert_eq(ptx_module_open(text, bytes, &module), 0);
 	/* Not terminated: expectations are followed by text. */
 	for (char *at = memmem(text, bytes, "//= ", 4); at; at = memmem(at, bytes - (size_t)(at - text), "//= ", 4)) {
 		char name[512], expected[4096], found[4096];
@@ -30,9 +32,15 @@ static int check_file(const char *path)
 		cr_expect_str_eq(found, expected + strspn(expected, " "), "%s: %s:%s, but found %s (line %u)", path,
 		                 name, expected, found, paths.reason_offset);
 		kernel_paths_free(&paths);
+		/* One that has told of others before. */
+		cr_assert_eq(ptx_module_paths(module, name, NULL, &paths), 0, "%s: %s", path, name);
+		ptx_paths_spell(&paths, found, sizeof(found));
+		cr_expect_str_eq(found, expected + strspn(expected, " "), "%s: %s in a module", path, name);
+		kernel_paths_free(&paths);
 		at += 4;
 		count++;
 	}
+	ptx_module_close(module);
 	free(text);
 	return count;
 }

@@ -1,0 +1,391 @@
+#include "shim/kernels/taint_effect.h"
+
+static void clip(unsigned *count, unsigned first, unsigned end)
+{
+	*count = first >= end ? 0 : *count > end - first ? end - first : *count;
+}
+
+static void reads(struct taint_effect *effect, unsigned reg, unsigned count)
+{
+	clip(&count, reg, SASS_RZ);
+	if (count)
+		effect->reads[effect->read_count++] = (struct taint_range){(uint16_t)reg, (uint8_t)count, false};
+}
+
+static void reads_uniform(struct taint_effect *effect, const struct sass_machine *machine, unsigned reg, unsigned count)
+{
+	clip(&count, reg, machine->uniform_zero);
+	if (count)
+		effect->reads[effect->read_count++] =
+			(struct taint_range){(uint16_t)(TAINT_UNIFORM + reg), (uint8_t)count, false};
+}
+
+static void add_write(struct taint_effect *effect, const struct sass_insn *insn, unsigned first, unsigned count,
+                      bool kills)
+{
+	if (count)
+		effect->writes[effect->write_count++] =
+			(struct taint_range){(uint16_t)first, (uint8_t)count, kills && insn->guard == 7};
+}
+
+static void writes(struct taint_effect *effect, const struct sass_insn *insn, unsigned reg, unsigned count, bool kills)
+{
+	clip(&count, reg, SASS_RZ);
+	add_write(effect, insn, reg, count, kills);
+}
+
+static void writes_uniform(struct taint_effect *effect, const struct program *program, const struct sass_insn *insn,
+                           unsigned reg, unsigned count)
+{
+	reg &= program->machine.uniform_mask;
+	clip(&count, reg, program->machine.uniform_zero);
+	add_write(effect, insn, TAINT_UNIFORM + reg, count, true);
+}
+
+static void result(struct taint_effect *effect, const struct program *program, const struct sass_insn *insn,
+                   unsigned words)
+{
+	if (insn->uniform)
+		writes_uniform(effect, program, insn, insn->d, words);
+	else
+		writes(effect, insn, insn->d, words, true);
+}
+
+static void reads_operand(struct taint_effect *effect, const struct program *program,
+                          const struct sass_operand *operand, unsigned words)
+{
+	if (operand->kind == OPERAND_REGISTER)
+		reads(effect, operand->reg, words);
+	else if (operand->kind == OPERAND_UNIFORM)
+		reads_uniform(effect, &program->machine, operand->reg, words);
+}
+
+static bool is_zero(const struct program *program, const struct sass_operand *operand)
+{
+	if (operand->kind == OPERAND_REGISTER)
+		return operand->reg == SASS_RZ;
+	return operand->kind == OPERAND_UNIFORM && operand->reg == program->machine.uniform_zero;
+}
+
+/* May a factor be negative, so that a product and what it is added to are a difference? Not where one of them is nothing. */
+static bool may_subtract(const struct program *program, const struct sass_insn *insn,
+                         const struct sass_operand operands[3])
+{
+	if (is_zero(program, &operands[2]) || (is_zero(program, &operands[0]) && is_zero(program, &operands[1])))
+		return false;
+	if (sass_field(insn, 63, 64) || sass_field(insn, 75, 76) || sass_field(insn, 72, 73))
+		return true;
+	for (unsigned i = 0; i < 2; i++) {
+		if (operands[i].kind == OPERAND_IMMEDIATE && operands[i].offset <= INT32_MAX)
+			return false;
+		if (is_zero(program, &operands[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool negates(const struct sass_insn *insn)
+{
+	return sass_field(insn, 72, 73) || sass_field(insn, 75, 76) || sass_field(insn, 63, 64);
+}
+
+static bool mix_compares(const struct sass_insn *insn)
+{
+	return insn->base == 0x00f || insn->base == 0x012 || insn->base == 0x092 || insn->base == 0x017 ||
+	       insn->base == 0x046 || insn->base == 0x048 || insn->base == 0x085;
+}
+
+static void arithmetic(struct taint_effect *effect, const struct program *program, const struct sass_insn *insn)
+{
+	struct sass_operand operands[3];
+	sass_operands(&program->machine, insn, operands);
+	bool wide = sass_wide_modifier(&program->machine, insn);
+	unsigned first = 0, end = 3, words = wide ? 2 : 1, written = wide ? 2 : 1;
+	switch (insn->row->class) {
+	case SASS_COMPARE:
+		effect->records = true;
+		words = 2, end = 2, written = 0;
+		break;
+	case SASS_MOVE:
+		first = insn->form == 2 || insn->form == 3 || insn->form == 7 ? 2 : 1;
+		end = first + 1;
+		break;
+	case SASS_ADD:
+		effect->records = negates(insn);
+		words = wide || effect->records ? 2 : 1;
+		break;
+	case SASS_MULTIPLY:
+	case SASS_MULTIPLY_HIGH:
+	case SASS_MULTIPLY_WIDE:
+		effect->records = may_subtract(program, insn, operands);
+		words = 1, end = 2, written = insn->row->class == SASS_MULTIPLY_WIDE ? 2 : 1;
+		reads_operand(effect, program, &operands[2],
+		              effect->records || insn->row->class != SASS_MULTIPLY ? 2 : 1);
+		break;
+	case SASS_LEA:
+		effect->records = sass_field(insn, 72, 73) || sass_field(insn, 63, 64);
+		words = written = 1;
+		break;
+	case SASS_SHIFT:
+		words = written = 1;
+		break;
+	case SASS_CONVERT:
+		first = 1, end = 2, words = 2;
+		written = insn->base >= 0x110 && sass_field(insn, 75, 77) == 3 ? 2 : 1;
+		break;
+	default:
+		effect->records = mix_compares(insn);
+	}
+	for (unsigned i = first; i < end; i++)
+		reads_operand(effect, program, &operands[i], words);
+	result(effect, program, insn, written);
+}
+
+static void reads_address(struct taint_effect *effect, const struct program *program, const struct sass_insn *insn,
+                          bool with_uniform)
+{
+	reads(effect, insn->a, 2);
+	if (with_uniform)
+		reads_uniform(effect, &program->machine, insn->c & program->machine.uniform_mask, 2);
+}
+
+static void atomic(struct taint_effect *effect, const struct program *program, const struct sass_insn *insn)
+{
+	reads_address(effect, program, insn, insn->bit91);
+	reads(effect, insn->b, 4);
+	reads(effect, insn->c, 4);
+	/* A reduction has no result. */
+	if (insn->base == 0x18e || insn->base == 0x1a6)
+		return;
+	writes(effect, insn, insn->d, 1, true);
+	if (insn->d < SASS_RZ)
+		writes(effect, insn, insn->d + 1u, 3, false);
+}
+
+static void constant(struct taint_effect *effect, const struct program *program, const struct sass_insn *insn)
+{
+	unsigned words = sass_memory_words(insn);
+	if (insn->row->class == SASS_LOAD_CONST_UNIFORM) {
+		reads_uniform(effect, &program->machine, insn->a & program->machine.uniform_mask, 1);
+		writes_uniform(effect, program, insn, insn->d, words);
+		return;
+	}
+	reads(effect, insn->a, 1);
+	writes(effect, insn, insn->d, words, true);
+}
+
+static void memory(struct taint_effect *effect, const struct program *program, const struct sass_insn *insn)
+{
+	const struct sass_machine *machine = &program->machine;
+	unsigned words = sass_memory_words(insn);
+	switch (insn->row->class) {
+	case SASS_LOAD_CONST:
+	case SASS_LOAD_CONST_UNIFORM:
+		constant(effect, program, insn);
+		return;
+	case SASS_LOAD:
+	case SASS_LOAD_256:
+		effect->records = true;
+		reads(effect, insn->a, 2);
+		if (insn->bit91)
+			reads_uniform(effect, machine, insn->b & machine->uniform_mask, 2);
+		words = insn->row->class == SASS_LOAD_256 || words > 4 ? 4 : words;
+		writes(effect, insn, insn->d, words, true);
+		if (insn->row->class == SASS_LOAD_256)
+			writes(effect, insn, insn->c, 4, true);
+		return;
+	case SASS_LOAD_LOCAL:
+	case SASS_LOAD_SHARED:
+		writes(effect, insn, insn->d, words, true);
+		return;
+	case SASS_LOAD_MATRIX:
+		writes(effect, insn, insn->d, sass_field(insn, 72, 74) < 3 ? 1u << sass_field(insn, 72, 74) : 4, true);
+		return;
+	case SASS_LOAD_REDUCE:
+		effect->records = true;
+		reads(effect, insn->a, 2);
+		writes(effect, insn, insn->d, 4, true);
+		return;
+	case SASS_TEXTURE:
+		writes(effect, insn, insn->d, 4, true);
+		writes(effect, insn, insn->c, 4, true);
+		return;
+	case SASS_STORE:
+	case SASS_STORE_GENERIC:
+		reads(effect, insn->row->class == SASS_STORE_GENERIC ? insn->c : insn->b, words);
+		reads_address(effect, program, insn, insn->bit91 && !sass_field(insn, 76, 77));
+		break;
+	case SASS_STORE_256:
+		reads(effect, insn->b, 4);
+		reads(effect, insn->d, 4);
+		reads(effect, insn->a, 2);
+		break;
+	case SASS_STORE_UNIFORM:
+		reads(effect, insn->b, 4);
+		reads_uniform(effect, machine, insn->a & machine->uniform_mask, 2);
+		break;
+	case SASS_STORE_LOCAL:
+	case SASS_STORE_SHARED:
+		reads(effect, insn->b, words);
+		break;
+	case SASS_STORE_REMOTE:
+		reads(effect, insn->b, 4);
+		reads(effect, insn->c, 4);
+		break;
+	case SASS_ATOMIC:
+		atomic(effect, program, insn);
+		break;
+	case SASS_ATOMIC_SHARED:
+		reads(effect, insn->b, 4);
+		reads(effect, insn->c, 4);
+		writes(effect, insn, insn->d, 1, true);
+		if (insn->d < SASS_RZ)
+			writes(effect, insn, insn->d + 1u, 3, false);
+		break;
+	case SASS_CACHE:
+	case SASS_COPY_TO_SHARED:
+		reads(effect, insn->a, 2);
+		break;
+	case SASS_BULK:
+		reads_uniform(effect, machine, insn->a & machine->uniform_mask, 2);
+		reads_uniform(effect, machine, insn->b & machine->uniform_mask, 2);
+		break;
+	case SASS_SURFACE:
+		writes(effect, insn, insn->d, insn->row->words, true);
+		break;
+	default:
+		break;
+	}
+	effect->acts = true;
+}
+
+static void calls(struct taint_effect *effect, const struct sass_insn *insn)
+{
+	effect->acts = effect->again = true;
+	if (insn->row->class == SASS_CALL_REGISTER)
+		reads(effect, insn->a, 2);
+	writes(effect, insn, 4, 2, false);
+}
+
+/* An ordinary instruction that reads R and has one result. */
+static void simple(struct taint_effect *effect, const struct program *program, const struct sass_insn *insn)
+{
+	switch (insn->row->class) {
+	case SASS_TENSOR:
+		writes(effect, insn, insn->d, insn->row->words ? 1 : 0, true);
+		return;
+	case SASS_TO_UNIFORM:
+		reads(effect, insn->a, 1);
+		writes_uniform(effect, program, insn, insn->d, 1);
+		return;
+	case SASS_UNIFORM_CLEAR:
+	case SASS_UNIFORM_SPECIAL:
+		writes_uniform(effect, program, insn, insn->d, 1);
+		return;
+	case SASS_SYNC_UNIT:
+		writes_uniform(effect, program, insn, insn->d, 2);
+		return;
+	case SASS_SHUFFLE:
+		reads(effect, insn->a, 1);
+		writes(effect, insn, insn->d, 1, true);
+		return;
+	case SASS_SPECIAL:
+		writes(effect, insn, insn->d, 1, true);
+		return;
+	default:
+		writes(effect, insn, insn->d, 2, true);
+	}
+}
+
+/* Instructions that move the stack pointer are followed by their literals, not by the set of R1. */
+static bool moves_stack(const struct sass_insn *insn)
+{
+	return !insn->uniform && insn->d <= 1;
+}
+
+/* Does its result, or what it leaves in other memory, depend on what was stored before? */
+static bool recalls(const struct sass_insn *insn)
+{
+	switch (insn->row ? insn->row->class : SASS_NOTHING) {
+	case SASS_LOAD:
+	case SASS_LOAD_256:
+	case SASS_LOAD_LOCAL:
+	case SASS_LOAD_SHARED:
+	case SASS_LOAD_MATRIX:
+	case SASS_LOAD_REDUCE:
+	case SASS_ATOMIC:
+	case SASS_ATOMIC_SHARED:
+	case SASS_BULK:
+	case SASS_TENSOR_STORE:
+	case SASS_COPY_TO_SHARED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+void taint_effect(const struct program *program, uint32_t at, struct taint_effect *ret_effect)
+{
+	const struct sass_insn *insn = &program->insns[at];
+	struct taint_effect *effect = ret_effect;
+	effect->read_count = effect->write_count = 0;
+	effect->acts = effect->records = effect->again = false;
+	effect->recalls = recalls(insn);
+	if (insn->never)
+		return;
+	if (!insn->row) {
+		effect->acts = effect->again = true;
+		return;
+	}
+	switch (insn->row->class) {
+	case SASS_NOTHING:
+	case SASS_TO_PREDICATES:
+	case SASS_BRANCH:
+	case SASS_BRANCH_TABLE:
+	case SASS_RETURN:
+	case SASS_EXIT:
+	case SASS_WAIT:
+	case SASS_WARP_SYNC:
+	case SASS_CALL_LOCAL_REGISTER:
+		return;
+	case SASS_ARM:
+	case SASS_ARM_FROM_REGISTER:
+		effect->acts = effect->again = true;
+		return;
+	case SASS_CALL:
+	case SASS_CALL_ABSOLUTE:
+	case SASS_CALL_REGISTER:
+		calls(effect, insn);
+		return;
+	case SASS_TENSOR:
+	case SASS_TO_UNIFORM:
+	case SASS_UNIFORM_CLEAR:
+	case SASS_UNIFORM_SPECIAL:
+	case SASS_SPECIAL:
+	case SASS_SHUFFLE:
+	case SASS_PC:
+	case SASS_SYNC_UNIT:
+	case SASS_SYNC_REGISTER:
+		simple(effect, program, insn);
+		break;
+	case SASS_CLEAR:
+		result(effect, program, insn, insn->row->words == 2 ? 2 : 1);
+		break;
+	case SASS_CLEAR_CONVERT:
+		result(effect, program, insn, sass_field(insn, 75, 77) == 3 ? 2 : 1);
+		break;
+	case SASS_CLEAR_CS2R:
+		result(effect, program, insn, sass_field(insn, 80, 81) ? 2 : 1);
+		break;
+	default:
+		if (insn->row->class < SASS_LOAD_CONST)
+			arithmetic(effect, program, insn);
+		else
+			memory(effect, program, insn);
+	}
+	bool stack = moves_stack(insn) && effect->write_count;
+	effect->acts |= stack;
+	/* What a register holds where its predicate is true is not in its set. */
+	effect->again = stack || insn->guard != 7 || insn->row->class == SASS_STORE_LOCAL ||
+	                insn->row->class == SASS_LOAD_LOCAL;
+}
