@@ -127,7 +127,9 @@ static void ask(const char *what, CUdeviceptr start, CUdeviceptr at)
 		answer(number((long long)bytes), "%s.range.size", what);
 	}
 	answer(status(cuMemGetAddressRange_v2(&base, NULL, at)), "%s.range.base_only", what);
-	answer(status(cuMemGetAddressRange_v2(NULL, &bytes, at)), "%s.range.size_only", what);
+	/* Of memory that is gone a driver can die of this question. */
+	if (!result)
+		answer(status(cuMemGetAddressRange_v2(NULL, &bytes, at)), "%s.range.size_only", what);
 }
 
 static CUdeviceptr get(size_t bytes)

@@ -97,26 +97,29 @@ static void *text_copy(void)
 	return memcpy(copy, text, text_length + 1);
 }
 
-/* A fatbin with the text as its one entry, for sm_75. */
+/* A fatbin with the text as its one entry, for sm_75: each field that a real driver asks of it. */
 static void *make_fatbin(size_t *ret_bytes)
 {
-	size_t padded = (text_length + 8) / 8 * 8, bytes = 16 + 64 + padded;
-	uint8_t *fatbin = calloc(1, bytes);
+	size_t padded = (text_length + 8) / 8 * 8, bytes = 16 + 80 + padded;
+	uint8_t *fatbin = calloc(1, bytes), *entry = fatbin + 16;
 	EXPECT(fatbin);
-	const uint32_t magic = 0xba55ed50, header_bytes = 64, sm = 75;
-	const uint16_t version = 1, container_header = 16, kind = 1, entry_version = 0x0101;
+	const uint32_t magic = 0xba55ed50, header_bytes = 80, options = 64, options_end = 72, sm = 75;
+	const uint16_t version = 1, container_header = 16, kind = 1, entry_version = 0x0101, ptx_major = 7;
 	const uint64_t rest = bytes - 16, payload = padded, flags = 0x11;
 	memcpy(fatbin, &magic, 4);
 	memcpy(fatbin + 4, &version, 2);
 	memcpy(fatbin + 6, &container_header, 2);
 	memcpy(fatbin + 8, &rest, 8);
-	memcpy(fatbin + 16, &kind, 2);
-	memcpy(fatbin + 18, &entry_version, 2);
-	memcpy(fatbin + 20, &header_bytes, 4);
-	memcpy(fatbin + 24, &payload, 8);
-	memcpy(fatbin + 16 + 28, &sm, 4);
-	memcpy(fatbin + 16 + 40, &flags, 8);
-	memcpy(fatbin + 80, text, text_length);
+	memcpy(entry, &kind, 2);
+	memcpy(entry + 2, &entry_version, 2);
+	memcpy(entry + 4, &header_bytes, 4);
+	memcpy(entry + 8, &payload, 8);
+	memcpy(entry + 20, &options, 4);
+	memcpy(entry + 26, &ptx_major, 2);
+	memcpy(entry + 28, &sm, 4);
+	memcpy(entry + 40, &flags, 8);
+	memcpy(entry + options, &options_end, 4);
+	memcpy(entry + header_bytes, text, text_length);
 	*ret_bytes = bytes;
 	return fatbin;
 }
