@@ -36,7 +36,7 @@ typedef enum cuconst_result {
 	CUCONST_ERROR_OUT_OF_MEMORY = 7, /* host or device memory for the bookkeeping or the baseline */
 	CUCONST_ERROR_CUDA = 8, /* the driver refused what a baseline or check needs: cuconst_last_cuda_error() */
 	CUCONST_ERROR_CHANGED = 9, /* cuconst_check, cuconst_unprotect: bytes differ from the baseline; a record was written */
-	CUCONST_ERROR_BUSY = 10, /* cuconst_check: a stream capture is running; nothing was done */
+	CUCONST_ERROR_BUSY = 10, /* a stream capture is running: nothing was compared */
 	/* cuconst_view() only: why there can be no read-only view. cuconst_result_text() says what can be done. */
 	CUCONST_ERROR_TWINS_OFF = 11,      /* by the option twins=off, or the driver has no virtual memory management */
 	CUCONST_ERROR_PLAIN_MEMORY = 12,   /* memory of cuMemAlloc, and the option is not twins=all */
@@ -112,8 +112,8 @@ cuconst_result cuconst_protect(uint64_t ptr, size_t bytes, const char *label, un
                                const struct cuconst_protect_info *info, cuconst_handle *ret_handle);
 
 /*
- * Ends one protection after a last check, for which it waits (none with CUCONST_NO_BASELINE, none while a stream capture is running: that is counted as
- * "ended unverified"). Answers CHANGED when the check found a change, CUDA when it could not be made: the protection has ended then, too. STALE_HANDLE: was
+ * Ends one protection after a last check, for which it waits (none with CUCONST_NO_BASELINE). Answers CHANGED when the check found a change, BUSY when a
+ * stream capture was running, so that none could be made (counted as "ended unverified"), CUDA when it failed: the protection has ended then, too. STALE_HANDLE: was
  * ended before. BAD_HANDLE, NOT_ACTIVE: nothing was done. Any thread may lift it: the handle is the right to do so.
  */
 cuconst_result cuconst_unprotect(cuconst_handle handle);

@@ -308,10 +308,12 @@ API cuconst_result cuconst_unprotect(cuconst_handle handle)
 	range_put(range);
 	int error = end_protection(handle, &range);
 	cuconst_result answer = error ? handle_error(error) : CUCONST_OK;
-	if (!error && capture_anywhere() && range->attachment)
+	if (!error && capture_anywhere() && range->attachment) {
 		atomic_fetch_add(&ended_unverified, 1); /* a check would invalidate the capture */
-	else if (!error)
+		answer = CUCONST_ERROR_BUSY;
+	} else if (!error) {
 		answer = check_range(range, &window, "cuconst_unprotect");
+	}
 	if (!error)
 		range_put(range);
 	free((void *)(uintptr_t)window.kernels);

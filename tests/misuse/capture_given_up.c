@@ -14,6 +14,7 @@ int main(void)
 	CHECK(cuStreamCreate(&given_up, CU_STREAM_NON_BLOCKING));
 	CHECK(cuStreamBeginCapture(given_up, CU_STREAM_CAPTURE_MODE_RELAXED));
 	EXPECT(cuconst_check(handle) == CUCONST_ERROR_BUSY);
+	EXPECT(cuconst_unprotect(protect(q, SIZE, "q")) == CUCONST_ERROR_BUSY);
 	CHECK(cuStreamDestroy(given_up));
 	CHECK(cuconst_check(handle));
 

@@ -232,6 +232,8 @@ API cuconst_result cuconst_unprotect(cuconst_handle handle)
 	pthread_mutex_lock(&lock);
 	counts.unprotects++;
 	code = end(handle, true);
+	if (code == CUCONST_ERROR_BUSY) /* it ends unchecked */
+		end(handle, false);
 	pthread_mutex_unlock(&lock);
 	return code;
 }

@@ -352,14 +352,11 @@ def test_close_from_many_threads_ends_each_piece_once(fake, array):
     assert fake.counts.unprotects == 512 and fake.entries == []
 
 
-def test_busy_leaves_it_open(fake, array):
-    handle = cuconst.protect(array(np.zeros((4, 4), np.int8)[:, :1]))
-    fake.fail(cuconst.Result.BUSY, after=2)
-    with pytest.raises(cuconst.CuconstError) as caught:
-        handle.close()
-    assert caught.value.code is cuconst.Result.BUSY and handle.active and len(fake.entries) == 2
+def test_closing_during_a_capture_does_not_say_unchanged(fake):
+    handle = cuconst.protect((BASE, 64))
+    fake.fail(cuconst.Result.BUSY)
     handle.close()
-    assert fake.entries == []
+    assert handle.changed is None and not handle.active and fake.entries == []
 
 
 def test_another_error_of_close_ends_it(fake):
@@ -373,15 +370,15 @@ def test_another_error_of_close_ends_it(fake):
 def test_the_body_s_exception_wins(fake):
     with pytest.raises(KeyError):
         with cuconst.protect((BASE, 64)):
-            fake.fail(cuconst.Result.BUSY)
+            fake.fail(cuconst.Result.CUDA)
             raise KeyError
     assert fake.entries == []
 
 
-def test_busy_at_the_end_of_with_releases_and_raises(fake):
+def test_an_error_at_the_end_of_with_releases_and_raises(fake):
     with pytest.raises(cuconst.CuconstError):
         with cuconst.protect((BASE, 64)) as handle:
-            fake.fail(cuconst.Result.BUSY)
+            fake.fail(cuconst.Result.CUDA)
     assert fake.entries == [] and handle.changed is None
 
 

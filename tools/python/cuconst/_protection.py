@@ -106,18 +106,15 @@ class Protection:
         """Ends the protection after a last check; its result is in ``changed``, and a change is in the log: it is not raised.
 
         Closing twice is allowed. Memory that was freed before has ended its protection already. While a stream capture is running no check can be
-        made: the protection ends unchecked. Raises CuconstError when a check failed; the protection has ended then, too, unless the code is BUSY.
+        made: the protection ends unchecked, and ``changed`` stays as it was. Raises CuconstError when a check failed; the protection has ended then, too.
         """
         failure: Optional[Exception] = None
         taken = self._open.take()
         while taken:
             code = _library.library().unprotect(taken[0])
-            if code == Result.BUSY:
-                self._open.handles.append(taken)
-                raise _library.fail(code, self._label)
             if code in (Result.OK, Result.CHANGED):
                 self._note(code)
-            elif code != Result.STALE_HANDLE:
+            elif code not in (Result.STALE_HANDLE, Result.BUSY):
                 failure = failure or _library.fail(code, self._label)
                 _library.library().release(taken[0])
             taken = self._open.take()
