@@ -11,7 +11,7 @@
 
 struct constant {
 	bool known;
-	uint64_t value; /* as many bits as its register has, the others 0 */
+	uint64_t value; /* that of its register; above that copies of its sign, or 0: who reads it cuts it to a type */
 	uint32_t from;  /* a set of bytes of the parameters */
 };
 
@@ -198,6 +198,8 @@ static struct constant result(struct expressions *e, const struct ptxa_instructi
 		a.value = cut(a.value, instruction->second_type.bytes);
 		if (instruction->second_type.is_signed)
 			a.value = (uint64_t)extend(a.value, instruction->second_type.bytes);
+		/* The register may be wider than the type that it is cut to: cvt.s8.s32 fills it with the sign. */
+		a.value = instruction->type.is_signed ? (uint64_t)extend(a.value, bytes) : cut(a.value, bytes);
 		return a;
 	case PTX_ADD:
 	case PTX_SUBTRACT:
@@ -247,7 +249,7 @@ static struct constant evaluate(struct expressions *e, uint32_t number)
 	e->depth--;
 	if (instruction->type.is_predicate || instruction->rule->class == PTX_COMPARE)
 		value.value &= 1;
-	else if (instruction->rule->class != PTX_LOAD)
+	else if (instruction->rule->class != PTX_LOAD && instruction->rule->class != PTX_CONVERT)
 		value.value = cut(value.value, instruction->type.bytes);
 	e->values[number] = value;
 	return value;
