@@ -23,6 +23,7 @@ struct expressions {
 	struct constant *values;
 	bool *visited;
 	unsigned depth;
+	uint32_t missed; /* a set, as paths_values.missed */
 };
 
 static const struct constant unknown = {false, 0, 0};
@@ -154,6 +155,8 @@ static struct constant both(struct expressions *e, struct constant a, struct con
 		return (struct constant){true, stops, a.from};
 	if (b.known && (b.value & 1) == stops)
 		return (struct constant){true, stops, b.from};
+	if (a.known != b.known)
+		e->missed = ptxa_set_join(&e->sets, e->missed, a.known ? a.from : b.from);
 	return made(e, !stops, a, b);
 }
 
@@ -298,8 +301,12 @@ static void decide(struct expressions *e)
 			used = ptxa_set_join(&e->sets, used, choice.from);
 		}
 	}
-	for (size_t i = 0; i < program->values->count; i++)
+	for (size_t i = 0; i < program->values->count; i++) {
 		program->values->used[i] = ptxa_set_has(&e->sets, used, (uint32_t)i) ? VALUE_EXACT : VALUE_UNKNOWN;
+		if (program->values->missed)
+			program->values->missed[i] = ptxa_set_has(&e->sets, e->missed, (uint32_t)i) ? VALUE_EXACT
+			                                                                            : VALUE_UNKNOWN;
+	}
 }
 
 bool ptxa_constants(struct ptxa_program *program)
@@ -322,6 +329,8 @@ bool ptxa_constants(struct ptxa_program *program)
 	if (good && e.sets.error) {
 		memset(program->facts, 0, entry->code_count);
 		memset(program->values->used, 0, program->values->count);
+		if (program->values->missed)
+			memset(program->values->missed, 0, program->values->count);
 	}
 	ptxa_sets_end(&e.sets);
 	free(e.definition);

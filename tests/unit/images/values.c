@@ -115,6 +115,28 @@ static void of_two_entries(void)
 	free(cubin);
 }
 
+/*
+ * A store where the mode says so and a lane is the right one: with another mode than 0 nothing is decided, and launches that begin so hide nothing of those that come.
+ */
+static void not_yet(void)
+{
+	static const char by_lane[] =
+		KERNEL_TEXT("out", "\tmov.u32 %r1, %laneid;\n\t.reg .pred %q<3>;\n\tsetp.ne.u64 %q1, %rd2, 0;\n"
+	                           "\tsetp.lt.u32 %q2, %r1, 5;\n\tand.pred %p1, %q1, %q2;");
+	char path[4096];
+	snprintf(path, sizeof path, "%s/by_lane.cubin", code_folder);
+	uint8_t *cubin = read_all(path, NULL);
+	const void *const images[] = {by_lane, cubin};
+	for (unsigned n = 7; n <= 8; n++) {
+		images_module_loaded(MODULE(n), images[n - 7]);
+		for (uint64_t a = 0; a < 100; a++)
+			EXPECT(!ask(n, a, 1) && !ask(n, a, 2));
+		EXPECT(function_variants(function_info(FUNCTION(n)))->asked <= 4);
+		EXPECT(stored_slot(ask(n, 1, 0)) == 1 && !ask(n, 1, 1));
+	}
+	free(cubin);
+}
+
 /* The register is wider than the type of the conversion, and is filled with the sign: with 128 the table is stored through. */
 static void widened(void)
 {
@@ -157,6 +179,7 @@ int main(int argc, char **argv)
 	never();
 	of_two_entries();
 	widened();
+	not_yet();
 	by_many();
 	return 0;
 }
