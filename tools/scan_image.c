@@ -104,7 +104,7 @@ static int analyse_values(const struct image *image, struct scan_kernel *kernel)
 {
 	const struct scan_filter *filter = image->filter;
 	uint8_t bytes[SCAN_VALUE_BYTES] = {0}, known[SCAN_VALUE_BYTES] = {0}, used[SCAN_VALUE_BYTES] = {0};
-	struct paths_values values = {bytes, known, used, sizeof(bytes)};
+	struct paths_values values = {bytes, known, used, sizeof(bytes), NULL};
 	struct kernel_paths paths;
 	bool better;
 	int answer;

@@ -79,20 +79,40 @@ static struct name_caller *find_caller(uintptr_t address)
 {
 	for (struct name_caller *caller = atomic_load_explicit(&callers, memory_order_acquire); caller;
 	     caller = caller->next)
-		if (address - caller->start < caller->bytes)
+		if (address - caller->start < atomic_load_explicit(&caller->bytes, memory_order_relaxed))
 			return caller;
+	return NULL;
+}
+
+/* Of an object that is gone, where one as large is now. */
+static struct name_caller *revive(const struct bounds *bounds, const void *dynamic)
+{
+	for (struct name_caller *caller = atomic_load_explicit(&callers, memory_order_acquire); caller;
+	     caller = caller->next) {
+		if (caller->start != bounds->start || caller->extent != bounds->end - bounds->start)
+			continue;
+		atomic_store_explicit(&caller->dynamic, dynamic, memory_order_relaxed);
+		atomic_store_explicit(&caller->bytes, caller->extent, memory_order_release);
+		return caller;
+	}
 	return NULL;
 }
 
 static struct name_caller *add_caller(uintptr_t address)
 {
-	struct name_caller *caller = calloc(1, sizeof *caller);
+	const struct link_map *object = door_object_at((const void *)address);
 	struct bounds bounds = {.address = address, .start = address, .end = address + 1};
+	dl_iterate_phdr(find_bounds, &bounds);
+	struct name_caller *caller = revive(&bounds, object ? object->l_ld : NULL);
+	if (caller)
+		return caller;
+	caller = calloc(1, sizeof *caller);
 	if (!caller)
 		return NULL;
-	dl_iterate_phdr(find_bounds, &bounds);
 	caller->start = bounds.start;
-	caller->bytes = bounds.end - bounds.start;
+	caller->extent = bounds.end - bounds.start;
+	atomic_init(&caller->bytes, caller->extent);
+	atomic_init(&caller->dynamic, object ? object->l_ld : NULL);
 	caller->next = atomic_load_explicit(&callers, memory_order_relaxed);
 	/* Two threads may add the same object: the older one is then never looked at, and says the same. */
 	while (!atomic_compare_exchange_weak_explicit(&callers, &caller->next, caller, memory_order_release,
@@ -189,6 +209,38 @@ void *name_swap(enum name_id id, void *found, const void *caller)
 	if (!owner || (!atomic_compare_exchange_strong(&handed[library], &first, owner) && first != owner))
 		return found;
 	return real_for(id, caller) == found ? names[id].hook : found;
+}
+
+/* What was kept of objects that are gone: a function of their own lies where there is nothing now, or another object. */
+static void forget_gone(void)
+{
+	for (struct name_caller *caller = atomic_load_explicit(&callers, memory_order_acquire); caller;
+	     caller = caller->next) {
+		const void *dynamic = atomic_load_explicit(&caller->dynamic, memory_order_relaxed);
+		const struct link_map *object = dynamic ? door_object_at((const void *)caller->start) : NULL;
+		if (!dynamic || (object && object->l_ld == dynamic))
+			continue;
+		atomic_store_explicit(&caller->bytes, 0, memory_order_relaxed);
+		for (size_t i = 0; i < NAME_COUNT; i++)
+			atomic_store_explicit(&caller->real[i], NULL, memory_order_relaxed);
+	}
+}
+
+/* Behind the close, since what runs in it may still call; before the program can load anything in the place of what is gone. */
+HOOK_EXPORT int dlclose(void *handle)
+{
+	static _Atomic(void *) next;
+	void *found = atomic_load_explicit(&next, memory_order_relaxed);
+	if (!found) {
+		found = door_dlsym(RTLD_NEXT, "dlclose");
+		atomic_store_explicit(&next, found, memory_order_relaxed);
+	}
+	int (*real)(void *);
+	*(void **)&real = found;
+	int result = real ? real(handle) : -1;
+	if (atomic_load_explicit(&callers, memory_order_relaxed))
+		forget_gone();
+	return result;
 }
 
 HOOK_HOT void *name_enter(struct name_scope *scope, enum name_id id, void *caller)

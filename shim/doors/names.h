@@ -53,9 +53,14 @@ const char *name_library(enum name_id id);
  */
 void *name_swap(enum name_id id, void *found, const void *caller);
 
-/* One calling object. Never freed: their number is bounded by what the program loads. */
+/*
+ * One calling object. Never freed: their number is bounded by what the program loads, and where. One that was unloaded is no more (0 bytes), until an object of its extent is
+ * loaded in its place.
+ */
 struct name_caller {
-	uintptr_t start, bytes;
+	uintptr_t start, extent;
+	_Atomic uintptr_t bytes; /* its extent, or 0 */
+	_Atomic(const void *) dynamic; /* its dynamic section, which another object in its place has elsewhere; NULL: no object */
 	struct name_caller *next;
 	_Atomic(void *) real[NAME_COUNT]; /* NULL: not asked for yet */
 };
@@ -69,7 +74,8 @@ extern _Atomic(struct name_caller *) names_last[NAME_COUNT];
 static inline void *name_of_last(enum name_id id, const void *caller)
 {
 	const struct name_caller *last = atomic_load_explicit(&names_last[id], memory_order_acquire);
-	if (HOOK_UNLIKELY(!last || (uintptr_t)caller - last->start >= last->bytes))
+	if (HOOK_UNLIKELY(!last ||
+	                  (uintptr_t)caller - last->start >= atomic_load_explicit(&last->bytes, memory_order_relaxed)))
 		return NULL;
 	return atomic_load_explicit(&last->real[id], memory_order_relaxed);
 }

@@ -78,12 +78,19 @@ const struct kernel_paths *launch_paths_for(const struct function_info *info, co
 	return better ? better : paths;
 }
 
-/* The block as the driver will lay it out; false: too large, or the program left one out. */
+/*
+ * The block as the driver will lay it out; false: too large, or the program left one out. Always a copy: an answer is kept, so all questions that it takes must see
+ * the same values, whatever another thread does to the program's.
+ */
 static bool lay_out(const struct scan *scan, uint8_t block[VARIANT_BLOCK_BYTES])
 {
 	const struct function_info *info = scan->info;
 	if (!info->readable || info->params_bytes > VARIANT_BLOCK_BYTES)
 		return false;
+	if (!scan->params) {
+		memcpy(block, scan->block, info->params_bytes);
+		return true;
+	}
 	for (size_t i = 0; i < info->param_count; i++) {
 		if (!scan->params[i])
 			return false;
@@ -99,9 +106,9 @@ static __attribute__((noinline)) bool paths_for_values(struct scan *scan)
 	if (scan->asked_for_values || !scan->paths || (!scan->params && scan->size < scan->info->params_bytes))
 		return false;
 	scan->asked_for_values = true;
-	if (scan->params && !lay_out(scan, block))
+	if (!lay_out(scan, block))
 		return false;
-	const struct kernel_paths *better = function_paths_for(scan->info, scan->params ? block : scan->block);
+	const struct kernel_paths *better = function_paths_for(scan->info, block);
 	scan->paths = better ? better : scan->paths;
 	return better;
 }

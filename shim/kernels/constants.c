@@ -172,11 +172,15 @@ static bool solve(struct constants *c)
 static void collect(struct constants *c, struct paths_values *values, uint8_t *facts)
 {
 	uint32_t used = 0;
+	c->final = values->missed;
 	for (uint32_t i = 0; i < c->program->block_count; i++)
 		if (c->states[i])
 			run_block(c, &c->program->blocks[i], facts, &used);
-	for (size_t i = 0; i < values->count && i < c->program->params_bytes; i++)
+	for (size_t i = 0; i < values->count && i < c->program->params_bytes; i++) {
 		values->used[i] = sets_has(&c->sets, used, i) ? values->known[i] : VALUE_UNKNOWN;
+		if (values->missed)
+			values->missed[i] = sets_has(&c->sets, c->missed, i) ? values->known[i] : VALUE_UNKNOWN;
+	}
 }
 
 int constants_run(const struct program *program, struct paths_values *values, uint8_t *facts)

@@ -49,6 +49,8 @@ struct constants {
 	struct constants_state now; /* while a block runs */
 	uint32_t insn;              /* being run */
 	int error;
+	bool final;      /* the last pass: what was missed is noted */
+	uint32_t missed; /* a set, as paths_values.missed */
 	/* Of the instruction that ran last. */
 	uint8_t fact;
 	uint32_t fact_from;

@@ -88,13 +88,23 @@ static struct constant guard_of(const struct constants *c, const struct sass_ins
 	return result;
 }
 
+/* An operand of what is not known for the sake of another one. */
+static struct constant miss(struct constants *c, uint32_t from)
+{
+	if (c->final && from)
+		c->missed = sets_join(&c->sets, c->missed, from);
+	return unknown;
+}
+
 static struct constant both(struct constants *c, struct constant a, struct constant b)
 {
 	if (constant_known(a) && !a.value)
 		return a;
 	if (constant_known(b) && !b.value)
 		return b;
-	return constant_known(a) && constant_known(b) ? make(c, 1, a, b) : unknown;
+	if (constant_known(a) && constant_known(b))
+		return make(c, 1, a, b);
+	return miss(c, constant_known(a) ? a.from : constant_known(b) ? b.from : 0);
 }
 
 static struct constant not(struct constant a)
@@ -164,7 +174,7 @@ static struct constant look_up(struct constants *c, unsigned table, const struct
 		result.from = sets_join(&c->sets, result.from, inputs[i].from);
 	}
 	if ((table & possible) && (table & possible) != possible)
-		return unknown;
+		return miss(c, result.from);
 	result.value = (table & possible) != 0;
 	return result;
 }

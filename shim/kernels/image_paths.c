@@ -304,14 +304,30 @@ int image_paths(const struct image *image, const char *kernel, const unsigned *m
 	return answer(image, &question, machines, machine_count, ret_paths);
 }
 
+/* What one entry needs to be small, and another knows a byte of: both hold where the whole word is known. */
+static void settle_words(uint8_t *used, size_t count)
+{
+	for (size_t at = 0; at + 4 <= count; at += 4) {
+		bool small = false, exact = false;
+		for (size_t i = at; i < at + 4; i++) {
+			small |= used[i] == VALUE_SMALL;
+			exact |= used[i] == VALUE_EXACT;
+		}
+		if (small && exact)
+			memset(used + at, VALUE_EXACT, 4);
+	}
+}
+
 int image_paths_for(const struct image *image, const char *kernel, const unsigned *machines, size_t machine_count,
                     struct paths_values *values, struct kernel_paths *ret_paths, bool *ret_better)
 {
 	struct question question = {.kernel = kernel, .values = values, .used = calloc(values->count + 1, 1)};
 	int err = question.used ? answer(image, &question, machines, machine_count, ret_paths) : -ENOMEM;
 	*ret_better = !err && question.better;
-	if (question.used)
+	if (question.used) {
+		settle_words(question.used, values->count);
 		memcpy(values->used, question.used, values->count);
+	}
 	if (!err && !question.better)
 		kernel_paths_free(ret_paths);
 	free(question.used);

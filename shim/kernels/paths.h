@@ -100,6 +100,7 @@ struct paths_values {
 	const uint8_t *bytes, *known;
 	uint8_t *used;
 	size_t count;
+	uint8_t *missed; /* special.c's, else NULL: what could have decided a predicate with another value, but has not with this one */
 };
 
 /*

@@ -11,7 +11,7 @@
 
 struct constant {
 	bool known;
-	uint64_t value; /* as many bits as its register has, the others 0 */
+	uint64_t value; /* that of its register; above that copies of its sign, or 0: who reads it cuts it to a type */
 	uint32_t from;  /* a set of bytes of the parameters */
 };
 
@@ -23,6 +23,7 @@ struct expressions {
 	struct constant *values;
 	bool *visited;
 	unsigned depth;
+	uint32_t missed; /* a set, as paths_values.missed */
 };
 
 static const struct constant unknown = {false, 0, 0};
@@ -154,6 +155,8 @@ static struct constant both(struct expressions *e, struct constant a, struct con
 		return (struct constant){true, stops, a.from};
 	if (b.known && (b.value & 1) == stops)
 		return (struct constant){true, stops, b.from};
+	if (a.known != b.known)
+		e->missed = ptxa_set_join(&e->sets, e->missed, a.known ? a.from : b.from);
 	return made(e, !stops, a, b);
 }
 
@@ -198,6 +201,8 @@ static struct constant result(struct expressions *e, const struct ptxa_instructi
 		a.value = cut(a.value, instruction->second_type.bytes);
 		if (instruction->second_type.is_signed)
 			a.value = (uint64_t)extend(a.value, instruction->second_type.bytes);
+		/* The register may be wider than the type that it is cut to: cvt.s8.s32 fills it with the sign. */
+		a.value = instruction->type.is_signed ? (uint64_t)extend(a.value, bytes) : cut(a.value, bytes);
 		return a;
 	case PTX_ADD:
 	case PTX_SUBTRACT:
@@ -247,7 +252,7 @@ static struct constant evaluate(struct expressions *e, uint32_t number)
 	e->depth--;
 	if (instruction->type.is_predicate || instruction->rule->class == PTX_COMPARE)
 		value.value &= 1;
-	else if (instruction->rule->class != PTX_LOAD)
+	else if (instruction->rule->class != PTX_LOAD && instruction->rule->class != PTX_CONVERT)
 		value.value = cut(value.value, instruction->type.bytes);
 	e->values[number] = value;
 	return value;
@@ -296,8 +301,12 @@ static void decide(struct expressions *e)
 			used = ptxa_set_join(&e->sets, used, choice.from);
 		}
 	}
-	for (size_t i = 0; i < program->values->count; i++)
+	for (size_t i = 0; i < program->values->count; i++) {
 		program->values->used[i] = ptxa_set_has(&e->sets, used, (uint32_t)i) ? VALUE_EXACT : VALUE_UNKNOWN;
+		if (program->values->missed)
+			program->values->missed[i] = ptxa_set_has(&e->sets, e->missed, (uint32_t)i) ? VALUE_EXACT
+			                                                                            : VALUE_UNKNOWN;
+	}
 }
 
 bool ptxa_constants(struct ptxa_program *program)
@@ -320,6 +329,8 @@ bool ptxa_constants(struct ptxa_program *program)
 	if (good && e.sets.error) {
 		memset(program->facts, 0, entry->code_count);
 		memset(program->values->used, 0, program->values->count);
+		if (program->values->missed)
+			memset(program->values->missed, 0, program->values->count);
 	}
 	ptxa_sets_end(&e.sets);
 	free(e.definition);

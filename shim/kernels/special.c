@@ -15,7 +15,7 @@ struct search {
 	void *ctx;
 	struct paths_values values; /* `known` and `used` are its own */
 	struct kernel_paths paths;
-	uint8_t *known, *needed;
+	uint8_t *known, *needed, *missed;
 	size_t runs; /* that are left */
 };
 
@@ -139,21 +139,38 @@ static int reduce(struct search *search)
 	return err;
 }
 
+/*
+ * Values for which nothing is better: the conditions under which none is. With another value of what was missed one may be: a store that runs where a parameter says so and the thread's
+ * number is below another is decided by a 0, and not by a 1.
+ */
+static void note_missed(const struct search *search, struct paths_values *values)
+{
+	for (size_t i = 0; i < search->values.count; i++)
+		if (search->missed[i])
+			values->used[i] = VALUE_EXACT;
+}
+
 static int search_paths(struct search *search, struct paths_values *values, bool *ret_better)
 {
 	struct kernel_paths unguided = {0};
+	search->values.missed = search->missed;
 	int err = run(search, &search->paths);
+	search->values.missed = NULL;
 	memcpy(search->needed, search->values.used, search->values.count);
 	memcpy(values->used, search->needed, search->values.count);
 	/* Nothing is decided by these values, and so never by any that are alike. */
-	if (err || !any(values->used, values->count))
+	if (err || !any(values->used, values->count)) {
+		note_missed(search, values);
 		return err;
+	}
 	memset(search->known, VALUE_UNKNOWN, search->values.count);
 	err = run(search, &unguided);
 	*ret_better = !err && better(&search->paths, &unguided);
 	kernel_paths_free(&unguided);
-	if (err || !*ret_better)
+	if (err || !*ret_better) {
+		note_missed(search, values);
 		return err;
+	}
 	err = reduce(search);
 	memcpy(values->used, search->needed, search->values.count);
 	return err;
@@ -170,7 +187,7 @@ int special_paths(special_run run_once, void *ctx, size_t cost, struct paths_val
                   struct kernel_paths *ret_paths, bool *ret_better)
 {
 	size_t count = values->count & ~(size_t)3;
-	uint8_t *room = calloc(3, count + 1);
+	uint8_t *room = calloc(4, count + 1);
 	struct search search = {.run = run_once, .ctx = ctx, .values = *values};
 	search.runs = RUNS_COST / (cost + 1);
 	search.runs = search.runs > RUNS_MOST ? RUNS_MOST : search.runs < RUNS_LEAST ? RUNS_LEAST : search.runs;
@@ -182,6 +199,7 @@ int special_paths(special_run run_once, void *ctx, size_t cost, struct paths_val
 	search.known = room;
 	search.needed = room + count + 1;
 	search.values.used = search.needed + count + 1;
+	search.missed = search.values.used + count + 1;
 	search.values.known = search.known;
 	search.values.count = count;
 	memcpy(search.known, values->known, count);

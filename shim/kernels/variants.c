@@ -98,7 +98,7 @@ static void mark_known(const struct function_info *info, uint8_t *known)
 static const struct variant *work_out(const struct function_info *info, const uint8_t *block)
 {
 	uint8_t known[VARIANT_BLOCK_BYTES], used[VARIANT_BLOCK_BYTES] = {0};
-	struct paths_values values = {block, known, used, info->params_bytes};
+	struct paths_values values = {block, known, used, info->params_bytes, NULL};
 	uint64_t epoch = function_epoch(), load;
 	const struct kernel_paths *paths;
 	mark_known(info, known);

@@ -225,12 +225,23 @@ void neighbours_leave(uint64_t address)
 	pthread_mutex_unlock(&lock);
 }
 
+/*
+ * A kernel that was given many other parts of an allocation is not known yet when it is given a range of it for the first time: those launches have a number of their own.
+ * No slot has the complement as its key, whose function would lie outside of user space.
+ */
+static uint64_t tally_key(uint64_t key, const struct call_slot *slot)
+{
+	return slot->seldom ? ~key : key;
+}
+
 static HOOK_HOT bool note_in(struct neighbourhood *neighbourhood, const struct call_slot *slot, uint64_t serial,
                              const char *api)
 {
 	uint64_t key = key_of(slot);
 	struct writer *writer = writer_at(neighbourhood, key);
-	uint64_t count = atomic_fetch_add_explicit(&tally_at(neighbourhood, key)->count, 1, memory_order_relaxed) + 1;
+	uint64_t count = atomic_fetch_add_explicit(&tally_at(neighbourhood, tally_key(key, slot))->count, 1,
+	                                           memory_order_relaxed) +
+	                 1;
 	atomic_store_explicit(&writer->value, slot->value, memory_order_relaxed);
 	atomic_store_explicit(&writer->api, api, memory_order_relaxed);
 	atomic_store_explicit(&writer->last, serial, memory_order_release);

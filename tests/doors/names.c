@@ -44,6 +44,21 @@ static void static_runtime_inside(void)
 	CHECK_EQUAL(call_zero(dlsym(inside, "cudaMemcpy")), 99);
 }
 
+/* What was kept of an object does not speak for another that is loaded where it was. */
+static void in_the_place_of_another(void)
+{
+	static const struct {
+		const char *variable;
+		int runtime;
+	} users[] = {{"USER_STATIC", 99}, {"USER_13", 13}, {"USER_12", 12}};
+	for (int i = 0; i < 12; i++) {
+		void *user = open_env(users[i % 3].variable, RTLD_LOCAL);
+		CHECK_EQUAL(use(user), users[i % 3].runtime);
+		CHECK_EQUAL(use(user), users[i % 3].runtime);
+		CHECK(!dlclose(user));
+	}
+}
+
 static void by_handle(void)
 {
 	void *new = open_env("CUDART_13", RTLD_LOCAL);
@@ -117,6 +132,7 @@ static const struct {
 	TEST(local_module),
 	TEST(each_its_own_version),
 	TEST(static_runtime_inside),
+	TEST(in_the_place_of_another),
 	TEST(by_handle),
 	TEST(global_scope),
 	TEST(arguments_arrive),

@@ -150,7 +150,7 @@ static bool clear_for(const struct elf *elf, const char *kernel, uint8_t *block,
                       struct tally *tally)
 {
 	uint8_t known[VALUE_BYTES];
-	struct paths_values values = {block, known, used, bytes};
+	struct paths_values values = {block, known, used, bytes, NULL};
 	struct kernel_paths paths = {0};
 	bool better = false;
 	double start = now();

@@ -41,10 +41,12 @@ static const char *word(struct generator *g)
 /* A number made of parameters; not known to compilers. */
 static unsigned number(struct generator *g)
 {
-	unsigned to = g->words++;
+	/* Each leaves a wider register filled with zeros, or with the sign. */
+	static const char *const cuts[] = {"s8.s32", "s16.s32", "s8.u32", "u8.s32", "u16.u32", "s32.s8", "u32.s16"};
+	unsigned to = g->words++, before;
 	const char *x = word(g), *y = word(g);
 
-	switch (pick(g, 9)) {
+	switch (pick(g, 11)) {
 	case 0:
 		put(g, "add.s32 %%r%u, %s, %s;", to, x, y);
 		break;
@@ -68,6 +70,12 @@ static unsigned number(struct generator *g)
 		break;
 	case 7:
 		put(g, "not.b32 %%r%u, %s;", to, x);
+		break;
+	case 8:
+	case 9:
+		before = g->words++;
+		put(g, "shl.b32 %%r%u, %s, %u;", before, x, 4 + pick(g, 11));
+		put(g, "cvt.%s %%r%u, %%r%u;", cuts[pick(g, 7)], to, before);
 		break;
 	default:
 		put(g, "mov.u32 %%r%u, %s;", to, x);

@@ -149,7 +149,7 @@ static void ask(struct region *region, struct analyser *analyser, uint64_t seed,
                 struct ptx_function *function, const struct values_block *block)
 {
 	uint8_t known[PARAM_BYTES], used[PARAM_BYTES] = {0};
-	struct paths_values values = {(const uint8_t *)block, known, used, PARAM_BYTES};
+	struct paths_values values = {(const uint8_t *)block, known, used, PARAM_BYTES, NULL};
 	struct kernel_paths paths;
 	bool better;
 	char name[32];

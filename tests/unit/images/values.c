@@ -16,7 +16,7 @@
 #define KERNEL_TEXT(out, test)                                                                                         \
 	".version 7.0\n.target sm_60\n.address_size 64\n"                                                              \
 	".visible .entry which(.param .u64 a, .param .u64 out, .param .u64 table, .param .u64 mode)\n{\n"              \
-	"\t.reg .b64 %rd<6>;\n\t.reg .pred %p<2>;\n"                                                                   \
+	"\t.reg .b64 %rd<6>;\n\t.reg .b32 %r<2>;\n\t.reg .pred %p<2>;\n"                                               \
 	"\tld.param.u64 %rd1, [a];\n\tld.param.u64 %rd2, [mode];\n\tld.param.u64 %rd3, [" out "];\n" test              \
 	"\n\t@!%p1 bra DONE;\n\tld.param.u64 %rd4, [table];\n\tld.global.u64 %rd3, [%rd4];\n"                          \
 	"DONE:\n\tst.global.u32 [%rd3], 1;\n\tret;\n}\n"
@@ -89,6 +89,62 @@ static void never(void)
 	EXPECT(!function_paths_for(function_info(FUNCTION(2)), (const uint8_t[32]){0}));
 }
 
+/*
+ * Two entries that may be the one that runs: of the last parameter's upper half the machine code must know that it is small, the PTX one byte. Both conditions
+ * are those of the answer.
+ */
+static void of_two_entries(void)
+{
+	static const char by_byte[] = KERNEL_TEXT("out", "\tld.param.u8 %r1, [mode+4];\n\tsetp.ne.u32 %p1, %r1, 0;");
+	char path[4096];
+	size_t bytes, length;
+	snprintf(path, sizeof path, "%s/scaled.cubin", code_folder);
+	uint8_t *cubin = read_all(path, &length);
+	const struct entry entries[] = {{.kind = 2, .sm = 80, .code = cubin, .bytes = length},
+	                                {.kind = 1, .sm = 80, .code = by_byte, .bytes = sizeof by_byte}};
+	uint8_t *fatbin = make_fatbin(entries, 2, &bytes);
+	fake_machines((const unsigned[]){89}, 1);
+	images_module_loaded(MODULE(5), fatbin);
+	const struct kernel_paths *plain = ask(5, 0x7f0000003000, 0x12345678);
+	EXPECT(plain && stored_slot(plain) == 1 && ask(5, 0x7f0000003000, 0x12345679) == plain);
+	/* The byte is the same, the word is not small. */
+	const struct kernel_paths *large = ask(5, 0x7f0000003000, 0x7f0012345678);
+	EXPECT(!large || (large != plain && stored_slot(large) < 0));
+	fake_machines((const unsigned[]){90}, 1);
+	free(fatbin);
+	free(cubin);
+}
+
+/*
+ * A store where the mode says so and a lane is the right one: with another mode than 0 nothing is decided, and launches that begin so hide nothing of those that come.
+ */
+static void not_yet(void)
+{
+	static const char by_lane[] =
+		KERNEL_TEXT("out", "\tmov.u32 %r1, %laneid;\n\t.reg .pred %q<3>;\n\tsetp.ne.u64 %q1, %rd2, 0;\n"
+	                           "\tsetp.lt.u32 %q2, %r1, 5;\n\tand.pred %p1, %q1, %q2;");
+	char path[4096];
+	snprintf(path, sizeof path, "%s/by_lane.cubin", code_folder);
+	uint8_t *cubin = read_all(path, NULL);
+	const void *const images[] = {by_lane, cubin};
+	for (unsigned n = 7; n <= 8; n++) {
+		images_module_loaded(MODULE(n), images[n - 7]);
+		for (uint64_t a = 0; a < 100; a++)
+			EXPECT(!ask(n, a, 1) && !ask(n, a, 2));
+		EXPECT(function_variants(function_info(FUNCTION(n)))->asked <= 4);
+		EXPECT(stored_slot(ask(n, 1, 0)) == 1 && !ask(n, 1, 1));
+	}
+	free(cubin);
+}
+
+/* The register is wider than the type of the conversion, and is filled with the sign: with 128 the table is stored through. */
+static void widened(void)
+{
+	static const char by_sign[] = KERNEL_TEXT("out", "\tcvt.s8.s64 %rd5, %rd2;\n\tsetp.lt.s64 %p1, %rd5, 0;");
+	images_module_loaded(MODULE(6), by_sign);
+	EXPECT(!ask(6, 1, 128) && stored_slot(ask(6, 1, 127)) == 1 && !ask(6, 1, 255) && !ask(6, 1, 0x1ff));
+}
+
 static void *ask_on(void *unused)
 {
 	for (uint64_t i = 0; i < 2000; i++) {
@@ -121,6 +177,9 @@ int main(int argc, char **argv)
 	gone_with_the_code();
 	bounded();
 	never();
+	of_two_entries();
+	widened();
+	not_yet();
 	by_many();
 	return 0;
 }

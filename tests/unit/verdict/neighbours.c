@@ -87,6 +87,21 @@ Test(neighbours, first_second_fourth_eighth, .init = set_up)
 	cr_assert(neighbours_note(&other, 2000, "cuLaunchKernel"), "another argument begins anew");
 }
 
+Test(neighbours, what_lies_in_a_range_has_its_own_number, .init = set_up)
+{
+	struct call_slot beside = {.function = function("kernel"), .value = 0x1800}, inside = beside;
+	inside.value = 0x2000;
+	inside.seldom = true;
+	cr_assert(neighbours_join(0x1000, 0x9000));
+	for (unsigned i = 1; i <= 4; i++)
+		neighbours_note(&beside, i, "cuLaunchKernel");
+	cr_assert(neighbours_note(&inside, 5, "cuLaunchKernel") && neighbours_note(&inside, 6, "cuLaunchKernel"));
+	cr_assert(!neighbours_note(&inside, 7, "cuLaunchKernel") && !neighbours_note(&beside, 8, "cuLaunchKernel"));
+	/* One kernel through one parameter is named once. */
+	struct report_kernel named[NEIGHBOURS_WRITERS];
+	cr_assert_eq(neighbours_writers(add(0x2000, 0x2100), 0, named, NEIGHBOURS_WRITERS), 1);
+}
+
 Test(neighbours, who_is_named, .init = set_up)
 {
 	static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"};
