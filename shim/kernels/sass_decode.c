@@ -63,6 +63,26 @@ static struct sass_operand const_operand(const struct sass_insn *insn)
 	return operand;
 }
 
+/* In these no modifier makes a third source of bits 64 to 71: compilers leave them 0, which elsewhere is R0. */
+static bool has_third_source(const struct sass_insn *insn)
+{
+	switch (insn->base) {
+	case 0x007: /* SEL */
+	case 0x008: /* FSEL */
+	case 0x013: /* IABS */
+	case 0x017: /* IMNMX */
+	case 0x01a: /* SGXT */
+	case 0x036: /* VIADD */
+	case 0x048: /* VIMNMX */
+	case 0x087: /* USEL */
+	case 0x0bd: /* UFLO */
+	case 0x0bf: /* UPOPC */
+		return false;
+	default:
+		return true;
+	}
+}
+
 void sass_operands(const struct sass_machine *machine, const struct sass_insn *insn, struct sass_operand ret_operands[3])
 {
 	enum sass_operand_kind kind = insn->uniform ? OPERAND_UNIFORM : OPERAND_REGISTER;
@@ -71,6 +91,9 @@ void sass_operands(const struct sass_machine *machine, const struct sass_insn *i
 			    c = {.kind = kind, .reg = insn->c & mask},
 			    immediate = {.kind = OPERAND_IMMEDIATE, .offset = insn->immediate},
 			    uniform = {.kind = OPERAND_UNIFORM, .reg = insn->b & machine->uniform_mask};
+	/* In the other forms the field holds the second one. */
+	if (!has_third_source(insn) && (insn->form == 1 || insn->form >= 4) && insn->form != 7)
+		c = (struct sass_operand){.kind = OPERAND_NONE};
 	ret_operands[0] = a;
 	switch (insn->form) {
 	case 1:
