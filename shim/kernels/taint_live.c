@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/kernels/constants.h"
+
 #define SWEEPS 64 /* then every register counts as live: sets are kept for too many, never for too few */
 #define WORDS (TAINT_REGISTERS / 64)
 
@@ -199,13 +201,12 @@ static void search_back(struct search *search)
 	memset(search->needed, NEED_ALWAYS, program->count);
 }
 
-static uint8_t bumped_by(const struct sass_insn *insn)
+uint8_t taint_live_predicates(const struct sass_insn *insn)
 {
 	if (insn->never || !insn->row)
 		return 0;
-	if (insn->row->class == SASS_TO_PREDICATES)
-		return 0x7f;
-	return (uint8_t)((1u << sass_field(insn, 81, 84) | 1u << sass_field(insn, 84, 87)) & 0x7f);
+	unsigned written = constants_predicates(insn);
+	return (uint8_t)((written | written >> CONSTANTS_UNIFORM) & 0x7f);
 }
 
 static struct taint_step step_of(const struct search *search, uint32_t insn, uint8_t bumped_before)
@@ -215,7 +216,7 @@ static struct taint_step step_of(const struct search *search, uint32_t insn, uin
 	return (struct taint_step){.insn = insn,
 	                           .ranges = search->headers[insn] - writes - reads,
 	                           .bumped_before = bumped_before,
-	                           .bumped = bumped_by(&search->program->insns[insn]),
+	                           .bumped = taint_live_predicates(&search->program->insns[insn]),
 	                           .write_count = writes & 15,
 	                           .read_count = reads & 15,
 	                           .records = (header & HEADER_RECORDS) != 0,
@@ -240,7 +241,7 @@ static int list_steps(const struct search *search, struct taint_liveness *livene
 		uint8_t before = 0;
 		for (uint32_t insn = program->blocks[id].first; insn <= program->blocks[id].last; insn++) {
 			if (search->needed[insn] == NEED_NOT) {
-				before |= bumped_by(&program->insns[insn]);
+				before |= taint_live_predicates(&program->insns[insn]);
 				continue;
 			}
 			*step = step_of(search, insn, before);

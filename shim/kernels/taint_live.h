@@ -55,6 +55,9 @@ static inline bool taint_live_any(const struct taint_live *live, taint_packed ra
 	return bits & (((uint64_t)1 << count) - 1);
 }
 
+/* Which of P0 to P6, or UP0 to UP6, an instruction may write. */
+uint8_t taint_live_predicates(const struct sass_insn *insn);
+
 /* 0 or -ENOMEM; to be freed in each case. */
 int taint_live_find(const struct program *program, struct taint_liveness *ret_liveness);
 void taint_live_free(struct taint_liveness *liveness);

@@ -5,8 +5,20 @@
 #include "shim/kernels/elf.h"
 #include "shim/kernels/fatbin.h"
 #include "shim/kernels/paths.h"
+#include "tests/kernels/fuzz_values.h"
 
 #define KERNELS 24
+#define KERNELS_FOR_VALUES 2 /* they take some runs each */
+
+static void analyse_for_values(const uint8_t *image, size_t bytes, const char *kernel)
+{
+	struct fuzz_values room;
+	struct paths_values values = fuzz_values(&room, image, bytes);
+	struct kernel_paths paths;
+	bool better = false;
+	int answer = paths_for_cubin(image, bytes, kernel, &values, &paths, &better);
+	fuzz_check(answer, better, &paths);
+}
 
 static void analyse_cubin(const uint8_t *image, size_t bytes)
 {
@@ -22,6 +34,8 @@ static void analyse_cubin(const uint8_t *image, size_t bytes)
 		kernels++;
 		if (!paths_of_cubin(image, bytes, symbol.name, &paths))
 			kernel_paths_free(&paths);
+		if (kernels <= KERNELS_FOR_VALUES)
+			analyse_for_values(image, bytes, symbol.name);
 	}
 }
 

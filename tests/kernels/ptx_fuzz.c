@@ -1,5 +1,5 @@
 /*
- * libFuzzer harness for paths_of_ptx(), and the replay of its corpus (with -DREPLAY: files as arguments).
+ * libFuzzer harness for paths_of_ptx() and paths_for_ptx(), and the replay of its corpus (with -DREPLAY: files as arguments).
  *
  *     clang -g -O1 -D_GNU_SOURCE -I. -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all tests/kernels/ptx_fuzz.c \
  *         shim/kernels/ptx_*.c and the files of machine code in shim/kernels/meson.build
@@ -11,12 +11,24 @@
 
 #include "shim/kernels/paths.h"
 #include "shim/kernels/ptx_list.h"
+#include "tests/kernels/fuzz_values.h"
 
 struct text {
 	const char *bytes;
 	size_t length;
 	int kernels;
 };
+
+static void ask_for_values(const struct text *text, const char *kernel)
+{
+	struct fuzz_values room;
+	struct paths_values values = fuzz_values(&room, (const uint8_t *)text->bytes, text->length);
+	struct kernel_paths paths;
+	bool better = false;
+	int answer = paths_for_ptx(text->bytes, text->length, kernel, &values, &paths, &better);
+
+	fuzz_check(answer, better, &paths);
+}
 
 static int ask(void *ctx, const char *name, size_t length)
 {
@@ -25,6 +37,9 @@ static int ask(void *ctx, const char *name, size_t length)
 	char *kernel = strndup(name, length);
 	int answer = kernel ? paths_of_ptx(text->bytes, text->length, kernel, &paths) : -1;
 
+	/* They take some runs each. */
+	if (answer == 0 && text->kernels == 0)
+		ask_for_values(text, kernel);
 	free(kernel);
 	if (answer == 0) {
 		if (paths.reason > PATHS_LIMIT)
