@@ -15,8 +15,11 @@ int main(void)
 				   "\t.reg .b64 %rd<5>;\n\t.reg .b32 %r<2>;\n\t.reg .pred %p<2>;\n"
 				   "\tld.param.u64 %rd1, [a];\n\tld.param.u64 %rd2, [b];\n\tld.param.u64 %rd4, [which];\n"
 				   "\tld.global.u32 %r1, [%rd4];\n"
-				   "\tsetp.eq.u32 %p1, %r1, 0;\n\tselp.b64 %rd3, %rd1, %rd2, %p1;\n"
-				   "\tst.global.u32 [%rd3], 9;\n\tret;\n}\n";
+				   /* Turn by turn: of a choice a compiler makes two stores, each with one base. */
+				   "TURN:\n\tsetp.eq.u32 %p1, %r1, 0;\n\t@%p1 bra DONE;\n"
+				   "\tmov.u64 %rd3, %rd1;\n\tmov.u64 %rd1, %rd2;\n\tmov.u64 %rd2, %rd3;\n"
+				   "\tsub.u32 %r1, %r1, 1;\n\tbra TURN;\n"
+				   "DONE:\n\tst.global.u32 [%rd1], 9;\n\tret;\n}\n";
 	CUmodule loaded;
 	CUfunction function;
 	CUdeviceptr choice;

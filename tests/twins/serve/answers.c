@@ -406,6 +406,7 @@ static void resets(void)
 
 int main(void)
 {
+	setvbuf(stdout, NULL, _IOLBF, 0); /* should a question end the process, the last line tells which was before it */
 	NEED(cuInit(0));
 	NEED(cuDeviceGet(&device, 0));
 	NEED(cuDevicePrimaryCtxRetain(&context, device));
