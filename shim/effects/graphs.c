@@ -398,7 +398,7 @@ struct question {
 /* Of the next node from *at on with an address that concerns a range, whose code nobody was asked about. False: none (any more), or no memory. */
 static bool next_question(CUgraphExec exec, size_t *at, struct question *ret_question)
 {
-	*ret_question = (struct question){NULL};
+	*ret_question = (struct question){0};
 	pthread_mutex_lock(&lock);
 	struct graph_exec *found = find(exec);
 	for (; found && *at < found->list.count && !ret_question->block; ++*at) {
