@@ -264,12 +264,14 @@ void fault_context_ended(CUcontext context)
 /* Streams that somebody is asking about, plus one; 0: free. */
 static _Atomic uint64_t asking[ASKED];
 
-/* A question takes microseconds, and waits for nothing. */
+/*
+ * A question takes microseconds, and waits for nothing. Each place is not just read but written as it was: who takes it afterwards then sees what was told of
+ * the stream's notes before, and who took it earlier is seen here.
+ */
 static void wait_until_nobody_asks(uint64_t stream)
 {
-	atomic_thread_fence(memory_order_seq_cst); /* what was told of its notes, before who asks is looked at */
 	for (size_t i = 0; i < ASKED; i++)
-		while (atomic_load(&asking[i]) == stream + 1)
+		while (atomic_fetch_add(&asking[i], 0) == stream + 1)
 			nap();
 }
 
@@ -327,7 +329,6 @@ static void ask(uint64_t number, CUcontext here, uint64_t stream, uint64_t upto,
 	}
 	if (!place)
 		return;
-	atomic_thread_fence(memory_order_seq_cst);
 	/* Who destroys the stream renames it in its notes first, and waits for who is asking then. */
 	bool there = !note_has_ended(note_at(number), number) && atomic_load(&note_at(number)->stream) == stream;
 	CUresult result = there ? drain((CUstream)(uintptr_t)stream, 0) : CUDA_ERROR_NOT_READY;
