@@ -8,6 +8,7 @@
 
 #define SWEEPS 64 /* then every register counts as live: sets are kept for too many, never for too few */
 #define WORDS (TAINT_REGISTERS / 64)
+#define FIRST_EFFECTS 64
 
 /*
  * What instructions read and write, packed: for each the writes, the reads, then one word that says how many of each, so that it can be read from the end.
@@ -43,7 +44,7 @@ static int pack_insn(struct search *search, uint32_t at)
 	taint_effect(search->program, at, &effect);
 	size_t more = effect.write_count + effect.read_count + (size_t)1;
 	if (search->effect_count + more > search->effect_room) {
-		size_t room = 2 * search->effect_room + 64;
+		size_t room = 2 * search->effect_room;
 		uint16_t *effects = realloc(search->effects, room * sizeof *effects);
 		if (!effects)
 			return -ENOMEM;
@@ -261,6 +262,8 @@ int taint_live_find(const struct program *program, struct taint_liveness *ret_li
 {
 	size_t blocks = program->block_count;
 	struct search search = {.program = program,
+	                        .effects = malloc(FIRST_EFFECTS * sizeof *search.effects),
+	                        .effect_room = FIRST_EFFECTS,
 	                        .at = calloc(program_places(program), sizeof *search.at),
 	                        .out = calloc(blocks + 1, sizeof *search.out),
 	                        .effects_end = calloc(blocks + 1, sizeof *search.effects_end),
@@ -268,7 +271,8 @@ int taint_live_find(const struct program *program, struct taint_liveness *ret_li
 	                        .headers = calloc(program->count + (size_t)1, sizeof *search.headers),
 	                        .moved = calloc(program_places(program), sizeof *search.moved)};
 	*ret_liveness = (struct taint_liveness){.at = search.at};
-	int err = search.at && search.out && search.effects_end && search.needed && search.headers && search.moved
+	int err = search.effects && search.at && search.out && search.effects_end && search.needed && search.headers &&
+	                          search.moved
 	                  ? 0
 	                  : -ENOMEM;
 	if (!err)

@@ -366,7 +366,8 @@ static void launch_again(CUgraphExec exec, uint32_t set)
 
 static void launch(CUgraphExec exec)
 {
-	uint32_t set = below(1u << BUFFERS) & below(1u << BUFFERS);
+	uint32_t set = below(1u << BUFFERS);
+	set &= below(1u << BUFFERS); /* few of them */
 	cuconst_handle handles[BUFFERS] = {0};
 	unsigned was[BUFFERS];
 	for (size_t i = 0; i < BUFFERS; i++)
