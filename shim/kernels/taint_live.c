@@ -262,7 +262,7 @@ int taint_live_find(const struct program *program, struct taint_liveness *ret_li
 {
 	size_t blocks = program->block_count;
 	struct search search = {.program = program,
-	                        .effects = malloc(FIRST_EFFECTS * sizeof *search.effects),
+	                        .effects = calloc(FIRST_EFFECTS, sizeof *search.effects),
 	                        .effect_room = FIRST_EFFECTS,
 	                        .at = calloc(program_places(program), sizeof *search.at),
 	                        .out = calloc(blocks + 1, sizeof *search.out),
