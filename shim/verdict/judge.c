@@ -12,8 +12,6 @@
 #include "shim/verdict/protect.h"
 #include "shim/verdict/swap.h"
 
-#define TOLD_WAIT_MS 2000 /* stderr may be a pipe that nobody reads */
-
 static _Atomic uint64_t violations, denied;
 
 struct judge_counts judge_counts(void)
@@ -352,7 +350,7 @@ HOOK_HOT CUresult judge_after(struct call *call, CUresult result)
 		verify_poll();
 	/* What another thread is about to end the process for must not be overtaken, by a synchronisation above all. */
 	if (options_get()->mode == MODE_STRICT)
-		verify_wait_told(TOLD_WAIT_MS);
+		verify_wait_told();
 	return result;
 }
 

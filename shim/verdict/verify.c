@@ -8,6 +8,7 @@
 #include "shim/verdict/verify_internal.h"
 
 #define BEGIN_WAIT_MS 2000
+#define TOLD_WAIT_MS 2000
 
 void verify_init(const struct verify_driver *driver, void (*finding)(const struct verify_finding *))
 {
@@ -346,8 +347,9 @@ static CUresult check_now(struct verify_call *call, struct range *range, const s
 			verify_home_error(home, result);
 		return result;
 	}
-	/* All that was issued before has come back: told first, so that each change has its own writer. */
+	/* All that was issued before has come back: told first, by whoever has it, so that each change has its own writer. */
 	verify_poll();
+	verify_wait_told();
 
 	pthread_mutex_lock(&verify.lock);
 	if (baseline->state == VERIFY_BASELINE_READY && baseline->home->state == VERIFY_HOME_READY) {
@@ -468,13 +470,13 @@ bool verify_settle(struct range *const *ranges, size_t count, uint64_t ms)
 	return !reading;
 }
 
-void verify_wait_told(uint64_t ms)
+void verify_wait_told(void)
 {
 	if (atomic_load(&verify.telling) == 0)
 		return;
 	int saved = errno;
 	uint64_t start = now_ms();
-	while (atomic_load(&verify.telling) && now_ms() - start < ms)
+	while (atomic_load(&verify.telling) && now_ms() - start < TOLD_WAIT_MS)
 		nap();
 	errno = saved;
 }

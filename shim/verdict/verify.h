@@ -122,8 +122,11 @@ size_t verify_poll(void);
  */
 bool verify_settle(struct range *const *ranges, size_t count, uint64_t ms);
 
-/* Waits until no other thread is inside `finding`, or `ms` have passed. One load when none is. Not from inside `finding`. */
-void verify_wait_told(uint64_t ms);
+/*
+ * Waits until no other thread is inside `finding`: the watcher may have taken a result and not yet written its record, nor counted it. Gives up after a
+ * while, since stderr may be a pipe that nobody reads. One load when no thread is. Not from inside `finding`.
+ */
+void verify_wait_told(void);
 
 /* Polls until nothing is pending or `ms` have passed. Returns how many are still pending. No driver call. */
 size_t verify_drain(uint64_t ms);

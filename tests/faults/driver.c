@@ -2,6 +2,7 @@
 #include "tests/faults/scene.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
 
@@ -230,6 +231,50 @@ static void play_module_reused(const char *argument)
 	EXPECT(stats().violations == 1);
 }
 
+static _Atomic bool reading;
+
+static void *read_late(void *end)
+{
+	char text[4096];
+	usleep(300000);
+	reading = true;
+	while (read(*(int *)end, text, sizeof text) > 0)
+		;
+	return NULL;
+}
+
+/* The watcher has a change in hand and cannot get it written yet: who asks meanwhile is told of it all the same. argument: who asks */
+static void play_told_late(const char *argument)
+{
+	int ends[2], error = dup(STDERR_FILENO);
+	char dots[4096];
+	pthread_t reader;
+	struct cuconst_range_info info;
+	size_t count;
+	start();
+	cuconst_handle handle = protect(p, SIZE, "p");
+	EXPECT(!pipe(ends) && fcntl(ends[1], F_SETPIPE_SZ, sizeof dots) == sizeof dots);
+	memset(dots, '.', sizeof dots);
+	EXPECT(write(ends[1], dots, sizeof dots) == sizeof dots);
+	EXPECT(dup2(ends[1], STDERR_FILENO) == STDERR_FILENO);
+	fill(p, 7, COUNT);
+	usleep(100000); /* for the watcher, who looks each millisecond or two */
+	EXPECT(!pthread_create(&reader, NULL, read_late, &ends[0]));
+	uint64_t violations = 0;
+	if (!strcmp(argument, "stats")) {
+		violations = stats().violations;
+	} else if (!strcmp(argument, "query")) {
+		CHECK(cuconst_query(p, SIZE, &info, 1, &count));
+		violations = info.violations;
+	} else {
+		CHECK(cuconst_unprotect(handle));
+		violations = reading; /* it waited */
+	}
+	EXPECT(dup2(error, STDERR_FILENO) == STDERR_FILENO);
+	EXPECT(violations == 1);
+	EXPECT(!close(ends[1]) && !pthread_join(reader, NULL));
+}
+
 static void play_stream_destroyed(const char *argument)
 {
 	start();
@@ -298,6 +343,7 @@ int main(int argc, char **argv)
 		{"reset_unprotected", play_reset_unprotected},
 		{"reset_other", play_reset_other},
 		{"module_reused", play_module_reused},
+		{"told_late", play_told_late},
 		{"stream_destroyed", play_stream_destroyed},
 		{"handles", play_handles},
 		{"old_driver", play_old_driver},

@@ -59,6 +59,13 @@ def test_functions_of_unloaded_modules(tmp_path):
     assert violation["kernel"]["name"] == "fill"
 
 
+@pytest.mark.parametrize("asker", ["unprotect", "stats", "query"])
+def test_a_change_that_is_being_told(asker, tmp_path):
+    done = scene("driver", "told_late", asker, options=log(tmp_path))
+    assert done.status == 0, done
+    assert kinds(records(tmp_path)) == {"violation": 1, "summary": 1}
+
+
 def test_streams_destroyed_behind_their_launches(tmp_path):
     assert scene("driver", "stream_destroyed", options=f"text=0:{log(tmp_path)}").status == 0
 
