@@ -24,14 +24,7 @@ int main(void)
 	CHECK(cuModuleGetFunction(&function, loaded, "packed"));
 	protect(p, SIZE, "p");
 	void *params[] = {&value, &p};
-	CUDA_KERNEL_NODE_PARAMS launch = {.func = function,
-	                                  .gridDimX = 1,
-	                                  .gridDimY = 1,
-	                                  .gridDimZ = 1,
-	                                  .blockDimX = 1,
-	                                  .blockDimY = 1,
-	                                  .blockDimZ = 1,
-	                                  .kernelParams = params};
+	CUDA_KERNEL_NODE_PARAMS launch = kernel_node(function, 1, params);
 	CHECK(cuGraphCreate(&graph, 0));
 	CHECK(cuGraphAddKernelNode(&node, graph, NULL, 0, &launch));
 	CHECK(cuGraphInstantiate(&exec, graph, 0));

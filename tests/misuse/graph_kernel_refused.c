@@ -27,14 +27,7 @@ int main(void)
 	CUgraphExecUpdateResultInfo info;
 	int value = 7, count = COUNT;
 	void *args[] = {&q, &value, &count}, *guilty[] = {&p, &value, &count};
-	CUDA_KERNEL_NODE_PARAMS params = {.func = kernel("fill"),
-	                                  .gridDimX = COUNT / 256,
-	                                  .gridDimY = 1,
-	                                  .gridDimZ = 1,
-	                                  .blockDimX = 256,
-	                                  .blockDimY = 1,
-	                                  .blockDimZ = 1,
-	                                  .kernelParams = args};
+	CUDA_KERNEL_NODE_PARAMS params = kernel_node(kernel("fill"), COUNT, args);
 	CUgraphNodeParams generic = {.type = CU_GRAPH_NODE_TYPE_KERNEL,
 	                             .kernel = {.func = params.func,
 	                                        .gridDimX = COUNT / 256,

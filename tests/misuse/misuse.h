@@ -64,6 +64,20 @@ __attribute__((unused)) static void launch(const char *name, unsigned threads, C
 	CHECK(try_launch(name, threads, in, params));
 }
 
+/* A graph's node that launches it as try_launch() does. */
+__attribute__((unused)) static CUDA_KERNEL_NODE_PARAMS kernel_node(CUfunction function, unsigned threads, void **params)
+{
+	unsigned block = threads < 256 ? threads : 256;
+	return (CUDA_KERNEL_NODE_PARAMS){.func = function,
+	                                 .gridDimX = (threads + block - 1) / block,
+	                                 .gridDimY = 1,
+	                                 .gridDimZ = 1,
+	                                 .blockDimX = block,
+	                                 .blockDimY = 1,
+	                                 .blockDimZ = 1,
+	                                 .kernelParams = params};
+}
+
 __attribute__((unused)) static CUresult try_fill(CUdeviceptr out, int value, int count)
 {
 	void *params[] = {&out, &value, &count};
