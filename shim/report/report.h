@@ -20,7 +20,7 @@ enum report_kind {
 	REPORT_VIOLATION,    /* bytes of a protected range are written by someone else than its owner */
 	REPORT_INCONCLUSIVE, /* bytes differ, but a permitted write overlapped the check */
 	REPORT_FREED,        /* protected memory was freed or unmapped: the protection ends */
-	REPORT_ENDED,        /* a protection ended unverified (finalizer, context destroyed) */
+	REPORT_ENDED,        /* a protection ended unverified (its context destroyed, its device's access taken away) */
 };
 
 enum report_evidence {

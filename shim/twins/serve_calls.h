@@ -33,6 +33,7 @@ __typeof__(cuGraphAddNode) serve_cuGraphAddNode;
 __typeof__(cuGraphAddNode_v2) serve_cuGraphAddNode_v2;
 __typeof__(cuGraphExecMemsetNodeSetParams) serve_cuGraphExecMemsetNodeSetParams;
 __typeof__(cuGraphExecNodeSetParams) serve_cuGraphExecNodeSetParams;
+__typeof__(cuGraphNodeSetParams) serve_cuGraphNodeSetParams;
 
 /* serve_peers.c */
 __typeof__(cuCtxEnablePeerAccess) serve_cuCtxEnablePeerAccess;

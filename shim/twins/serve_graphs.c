@@ -55,6 +55,12 @@ CUresult serve_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const
 	                             completed(nodeParams, &room));
 }
 
+CUresult serve_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
+{
+	CUgraphNodeParams room;
+	return drv.cuGraphNodeSetParams(hNode, completed(nodeParams, &room));
+}
+
 CUresult serve_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
 	CUgraphNodeParams room;

@@ -96,9 +96,20 @@ bool twin_is_mapping(uint64_t address)
 	       drv.cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address) == CUDA_SUCCESS && !pool;
 }
 
+/* Memory that a graph allocates looks like a mapping, but the driver has no handle of it to give. */
+static bool has_handle(uint64_t address)
+{
+	CUmemGenericAllocationHandle handle;
+	if (drv.cuMemRetainAllocationHandle(&handle, (void *)(uintptr_t)address) != CUDA_SUCCESS)
+		return false;
+	drv.cuMemRelease(handle);
+	return true;
+}
+
 static enum twin_answer why_no_handle(uint64_t address)
 {
 	unsigned type = 0, managed = 0;
+	CUcontext context = NULL;
 	CUmemoryPool pool = NULL;
 	if (!drv.cuPointerGetAttribute ||
 	    drv.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS)
@@ -109,6 +120,8 @@ static enum twin_answer why_no_handle(uint64_t address)
 		return TWIN_HOST;
 	if (drv.cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address) == CUDA_SUCCESS && pool)
 		return TWIN_POOL;
+	if (drv.cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, address) == CUDA_SUCCESS && !context)
+		return TWIN_POOL; /* a graph's */
 	return TWIN_PLAIN;
 }
 
@@ -119,7 +132,8 @@ static bool unseen_mapping(uint64_t address, uint64_t *ret_start, uint64_t *ret_
 	size_t bytes;
 	/* Not ours, and not what a twin of it would be a twin of. */
 	if (space_is_known(address) || twin_is(address, 1, NULL) ||
-	    drv.cuMemGetAddressRange_v2(&start, &bytes, address) != CUDA_SUCCESS || !twin_is_mapping(address))
+	    drv.cuMemGetAddressRange_v2(&start, &bytes, address) != CUDA_SUCCESS || !twin_is_mapping(address) ||
+	    !has_handle(address))
 		return false;
 	*ret_start = start;
 	*ret_bytes = bytes;
@@ -164,7 +178,7 @@ static enum twin_answer make(uint64_t address, uint64_t bytes, uint64_t *ret_twi
 	if (!space)
 		space = space_enter(address); /* another thread found it first */
 	if (!space)
-		return twin_is_mapping(address) ? TWIN_NO_ROOM : why_no_handle(address);
+		return twin_is_mapping(address) && has_handle(address) ? TWIN_NO_ROOM : why_no_handle(address);
 	bool fits = bytes <= space_end(space) - address;
 	bool was_broken = space->broken;
 	enum twin_answer answer = fits ? mirror_complete(space) : TWIN_APART;

@@ -20,7 +20,7 @@ enum twin_answer {
 	TWIN_NO_DRIVER,  /* the driver has no virtual memory management */
 	TWIN_NOT_DEVICE, /* no live device memory over the whole range */
 	TWIN_PLAIN,      /* cuMemAlloc: it has no handle that could be mapped again */
-	TWIN_POOL,       /* cuMemAllocAsync and pools */
+	TWIN_POOL,       /* cuMemAllocAsync, pools, graphs */
 	TWIN_MANAGED,
 	TWIN_HOST,
 	TWIN_APART,   /* the range lies in two address ranges, whose twins are not neighbours */

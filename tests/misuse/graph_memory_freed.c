@@ -3,6 +3,7 @@
  *
  * expect log exit 0 "cuconst: freed: cuGraphLaunch freed read-only 'm'"
  * expect deny exit 0 "cuconst: freed: cuGraphLaunch freed read-only 'm'"
+ * expect strict exit 0 "cuconst: freed: cuGraphLaunch freed read-only 'm'"
  */
 #include "misuse.h"
 

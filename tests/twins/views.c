@@ -136,6 +136,23 @@ static void follows_access(const char *mode)
 	CHECK(cuMemRelease(handle));
 }
 
+/* Memory of a graph that stays until it is freed. */
+static CUdeviceptr graph_memory(void)
+{
+	CUDA_MEM_ALLOC_NODE_PARAMS memory = {
+		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}},
+		.bytesize = 4096};
+	CUgraph graph;
+	CUgraphNode node;
+	CUgraphExec exec;
+	CHECK(cuGraphCreate(&graph, 0));
+	CHECK(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &memory));
+	CHECK(cuGraphInstantiate(&exec, graph, 0));
+	CHECK(cuGraphLaunch(exec, stream));
+	CHECK(cuStreamSynchronize(stream));
+	return memory.dptr;
+}
+
 /* What cannot have a twin says why. */
 static void reasons(const char *mode)
 {
@@ -147,6 +164,9 @@ static void reasons(const char *mode)
 	CHECK(cuMemAllocAsync(&pooled, 4096, stream));
 	CHECK(cuStreamSynchronize(stream));
 	EXPECT(cuconst_view(pooled, 16, &none) == CUCONST_ERROR_POOL_MEMORY);
+	/* Which of these is the driver's to say: whether such memory names its context. */
+	cuconst_result graph = cuconst_view(graph_memory(), 16, &none);
+	EXPECT(graph == CUCONST_ERROR_POOL_MEMORY || graph == CUCONST_ERROR_PLAIN_MEMORY);
 	CHECK(cuMemAllocManaged(&managed, 4096, CU_MEM_ATTACH_GLOBAL));
 	EXPECT(cuconst_view(managed, 16, &none) == CUCONST_ERROR_MANAGED_MEMORY);
 	CHECK(cuMemHostAlloc(&host, 4096, 0));

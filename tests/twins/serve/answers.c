@@ -226,6 +226,35 @@ static void mapped_only(void)
 	NEED(cuMemFree_v2(at));
 }
 
+/* Nodes that set memory and name no context, by each call that makes or edits one. */
+static void set_nodes(void)
+{
+	CUdeviceptr at = get(1000);
+	CUgraph graph;
+	CUgraphNode old = NULL, node = NULL;
+	CUgraphExec exec;
+	const CUDA_MEMSET_NODE_PARAMS set = {.dst = at, .value = 1, .elementSize = 1, .width = 100, .height = 1};
+	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
+	unsigned char byte = 0;
+
+	params.memset = (CUDA_MEMSET_NODE_PARAMS_v2){.dst = at, .value = 2, .elementSize = 1, .width = 1000, .height = 1};
+	NEED(cuGraphCreate(&graph, 0));
+	answer(status(cuGraphAddMemsetNode(&old, graph, NULL, 0, &set, NULL)), "set_node.add_old");
+	answer(status(cuGraphAddNode_v2(&node, graph, &old, NULL, 1, &params)), "set_node.add");
+	params.memset.value = 3;
+	answer(status(cuGraphNodeSetParams(node, &params)), "set_node.edit");
+	answer(params.memset.ctx ? "filled in" : "as it was", "set_node.parameters");
+	NEED(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	answer(status(cuGraphExecMemsetNodeSetParams(exec, old, &set, NULL)), "set_node.edit_exec_old");
+	answer(status(cuGraphExecNodeSetParams(exec, node, &params)), "set_node.edit_exec");
+	answer(status(cuGraphLaunch(exec, NULL)), "set_node.launch");
+	NEED(cuMemcpyDtoH_v2(&byte, at + 999, 1));
+	answer(number(byte), "set_node.byte");
+	NEED(cuGraphExecDestroy(exec));
+	NEED(cuGraphDestroy(graph));
+	NEED(cuMemFree_v2(at));
+}
+
 static void pitches(void)
 {
 	static const struct {
@@ -414,6 +443,7 @@ int main(void)
 	every_size();
 	wrong_calls();
 	mapped_only();
+	set_nodes();
 	pitches();
 	free_memory();
 	contexts();
