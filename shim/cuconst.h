@@ -40,7 +40,7 @@ typedef enum cuconst_result {
 	/* cuconst_view() only: why there can be no read-only view. cuconst_result_text() says what can be done. */
 	CUCONST_ERROR_TWINS_OFF = 11,      /* by the option twins=off, or the driver has no virtual memory management */
 	CUCONST_ERROR_PLAIN_MEMORY = 12,   /* memory of cuMemAlloc, and the option is not twins=all */
-	CUCONST_ERROR_POOL_MEMORY = 13,    /* memory of cuMemAllocAsync or of a pool */
+	CUCONST_ERROR_POOL_MEMORY = 13,    /* memory of cuMemAllocAsync, of a pool, or of a graph */
 	CUCONST_ERROR_MANAGED_MEMORY = 14, /* cuMemAllocManaged */
 	CUCONST_ERROR_HOST_MEMORY = 15,    /* pinned or registered host memory */
 	CUCONST_ERROR_NO_ROOM = 16         /* no address space, or no memory for page tables, for the second mapping */

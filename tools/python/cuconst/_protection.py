@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Optional
 
 from . import _library
-from ._errors import CuconstError, Result, error
+from ._errors import CuconstError, Result
 from ._memory import Memory, memory_of
 from ._pieces import Piece
 
@@ -92,7 +92,7 @@ class Protection:
         """
         opened = list(self._open.handles)
         if not opened and self._pieces:
-            raise error(Result.STALE_HANDLE, self._label)
+            raise _library.fail(Result.STALE_HANDLE, self._label)
         unchanged = True
         for handle, _ in opened:
             code = _library.library().check(handle)
