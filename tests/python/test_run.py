@@ -162,14 +162,17 @@ def test_death_by_signal_is_died_alike(tool, number):
 
 def test_not_found_and_not_executable(tool, tmp_path):
     result = tool("run", "no-such-program-anywhere")
-    assert (result.returncode, result.stderr) == (127, "cuconst: no-such-program-anywhere: not found (or its interpreter is not there)\n")
+    assert (result.returncode, result.stderr) == (127, "cuconst: no-such-program-anywhere: not found in PATH\n")
     plain = tmp_path / "plain"
     plain.write_text("#!/bin/sh\n")
     result = tool("run", plain)
     assert (result.returncode, result.stderr) == (126, f"cuconst: {plain}: Permission denied\n")
     plain.write_text("#!/no/such/interpreter\n")
     plain.chmod(0o755)
-    assert tool("run", plain).returncode == 127
+    result = tool("run", plain)
+    assert (result.returncode, result.stderr) == (127, f"cuconst: {plain}: not found (or its interpreter is not there)\n")
+    result = tool("run", "plain", cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (127, "cuconst: plain: not found in PATH: for the file in this folder say ./plain\n")
 
 
 STATUS = "import ctypes; ctypes.CDLL(None).fake_status({})"
