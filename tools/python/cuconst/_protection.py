@@ -259,8 +259,10 @@ def check(handle: Optional[Protection] = None) -> bool:
     """Waits for pending work and compares one protection, or everything, with its baseline. True: unchanged since the last check; a
     change is in the log. Raises CuconstError, with code BUSY while a stream capture is running.
     """
-    if handle is not None:
+    if isinstance(handle, Protection):
         return handle.check()
+    if handle is not None:
+        raise TypeError(f"check() takes what protect() gave, or nothing for all, not {type(handle).__name__}")
     code = _library.library().check(0)
     if code not in (Result.OK, Result.CHANGED):
         raise _library.fail(code, "check()")
