@@ -37,8 +37,8 @@ static int set_preload(const char *library)
 }
 
 /*
- * The module's folder comes last, so that a program's own one wins; the start-up folder first, because Python takes the first
- * sitecustomize it finds.
+ * The module's folder comes last, so that a program's own one wins; the start-up folder first, because Python takes the
+ * first sitecustomize it finds.
  */
 static int set_python(const struct run *run)
 {

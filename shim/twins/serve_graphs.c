@@ -1,6 +1,6 @@
 /*
- * Nodes that set served memory. Of plain memory the driver knows the context, so a program may leave it out; of mapped memory it knows none, and refuses (580). So the
- * context is filled in, in a copy.
+ * Nodes that set served memory. Of plain memory the driver knows the context, so a program may leave it out; of mapped
+ * memory it knows none, and refuses (580). So the context is filled in, in a copy.
  */
 #include <stdint.h>
 

@@ -140,7 +140,10 @@ static bool unseen_mapping(uint64_t address, uint64_t *ret_start, uint64_t *ret_
 	return true;
 }
 
-/* Mappings that no hook saw, next to each other around the address, become a space, which comes back entered. NULL: none, or no memory. */
+/*
+ * Mappings that no hook saw, next to each other around the address, become a space, which comes back entered. NULL:
+ * none, or no memory.
+ */
 static struct space *find_space(uint64_t address)
 {
 	uint64_t low, high, start, bytes;

@@ -1,7 +1,8 @@
 /*
- * Random graphs, edited in every way that there is: graph_soundness FIRST COUNT. A few buffers are protected around each launch, and the software GPU's write log says
- * which of them it wrote. In deny a launch that was let through wrote none of them, and one that was refused does write one when nothing is protected any more. In log all that
- * have changed are told of, and none where none was written.
+ * Random graphs, edited in every way that there is: graph_soundness FIRST COUNT. A few buffers are protected around
+ * each launch, and the software GPU's write log says which of them it wrote. In deny a launch that was let through
+ * wrote none of them, and one that was refused does write one when nothing is protected any more. In log all that have
+ * changed are told of, and none where none was written.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -310,7 +311,9 @@ static unsigned count_written(uint32_t set)
 	return count;
 }
 
-/* Whose bytes are other ones than before: copies and stores of what was there are told of where they are certain alone. */
+/*
+ * Whose bytes are other ones than before: copies and stores of what was there are told of where they are certain alone.
+ */
 static unsigned count_changed(uint32_t set, const unsigned *was)
 {
 	unsigned count = 0;

@@ -1,4 +1,7 @@
-/* What the programs of random runs share: numbers that a seed decides, answers that must be right, and the library's counters. */
+/*
+ * What the programs of random runs share: numbers that a seed decides, answers that must be right, and the library's
+ * counters.
+ */
 #ifndef CUCONST_TESTS_EFFECTS_RANDOM_RUN_H
 #define CUCONST_TESTS_EFFECTS_RANDOM_RUN_H
 

@@ -1,7 +1,8 @@
 /*
- * Random kernels over memory in which random ranges are protected: soundness FIRST COUNT. The software GPU's write log says which ranges a launch really
- * wrote; such a launch must have been judged `stores`, `near` or `unknown`, never `clean` and never as if it concerned nothing. In log each change is found by the end;
- * in deny a refused launch wrote nothing. Prints what there was of each.
+ * Random kernels over memory in which random ranges are protected: soundness FIRST COUNT. The software GPU's write log
+ * says which ranges a launch really wrote; such a launch must have been judged `stores`, `near` or `unknown`, never
+ * `clean` and never as if it concerned nothing. In log each change is found by the end; in deny a refused launch wrote
+ * nothing. Prints what there was of each.
  */
 #include <dlfcn.h>
 #include <stdbool.h>

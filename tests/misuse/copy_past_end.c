@@ -1,6 +1,6 @@
 /*
- * Copies and sets that begin in a range and run out of the memory: the driver refuses them, so they are the program's error and no violation. In each mode
- * the program gets the driver's own answer, and nothing is written.
+ * Copies and sets that begin in a range and run out of the memory: the driver refuses them, so they are the program's
+ * error and no violation. In each mode the program gets the driver's own answer, and nothing is written.
  *
  * expect log exit 0 ""
  * expect deny exit 0 ""

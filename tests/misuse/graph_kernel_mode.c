@@ -1,5 +1,6 @@
 /*
- * A kernel node whose parameters say that it stores through its output, in a packed block; then new ones that say that it stores through a table.
+ * A kernel node whose parameters say that it stores through its output, in a packed block; then new ones that say that
+ * it stores through a table.
  *
  * expect log exit 0 "cuconst: violation: cuGraphLaunch wrote 1 byte of read-only 'p'"
  * expect deny exit 0 "cuconst: violation: cuGraphLaunch wrote 1 byte of read-only 'p'"

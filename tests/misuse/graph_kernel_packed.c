@@ -1,5 +1,6 @@
 /*
- * A pointer inside a packed parameter lies at no multiple of 8 bytes of the parameter block. It is found in a graph's node as it is in a launch.
+ * A pointer inside a packed parameter lies at no multiple of 8 bytes of the parameter block. It is found in a graph's
+ * node as it is in a launch.
  *
  * expect log exit 0 "cuconst: violation: cuGraphLaunch wrote 4 bytes of read-only 'p'"
  */

@@ -1,5 +1,6 @@
 /*
- * A graph of one kernel with 400 pointers, each beside ranges: what is kept to name it in a record grows with the pointers, not with their square.
+ * A graph of one kernel with 400 pointers, each beside ranges: what is kept to name it in a record grows with the
+ * pointers, not with their square.
  *
  * expect log exit 0 ""
  * expect deny exit 0 ""

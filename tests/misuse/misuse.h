@@ -1,12 +1,13 @@
 /*
- * Frame of the misuse programs: each is one way to write into read-only memory (or to come near it), and names in its first comment what
- * must come of it, mode by mode:
+ * Frame of the misuse programs: each is one way to write into read-only memory (or to come near it), and names in its
+ * first comment what must come of it, mode by mode:
  *
  *     expect MODE exit STATUS "first line on stderr"     ("" : nothing is said about a violation)
  *
  * MODE `twins` is strict with twins=all, where that differs.
  *
- * Buffers p and q have SIZE bytes of device memory each, filled with 1 and 3. Everything that is checked aborts the program with 99.
+ * Buffers p and q have SIZE bytes of device memory each, filled with 1 and 3. Everything that is checked aborts the
+ * program with 99.
  */
 #ifndef MISUSE_H
 #define MISUSE_H

@@ -4,7 +4,10 @@
 
 #include "vmm.h"
 
-/* Every way to write by a call fails, the bytes stay, the context goes on; loads through the view give what the owner wrote. */
+/*
+ * Every way to write by a call fails, the bytes stay, the context goes on; loads through the view give what the owner
+ * wrote.
+ */
 static void writes_fail(const char *mode)
 {
 	CUdeviceptr at = allocate(2), twin = view(at + 4096, 8192);
@@ -79,7 +82,10 @@ static void of_a_view(const char *mode)
 	EXPECT(view(at + 512, 16) == twin + 512);
 }
 
-/* Views of a reserved range are address + constant, mapping by mapping; what is not mapped has none; growth and holes are followed. */
+/*
+ * Views of a reserved range are address + constant, mapping by mapping; what is not mapped has none; growth and holes
+ * are followed.
+ */
 static void grows(const char *mode)
 {
 	CUdeviceptr at = reserve(8), twin;

@@ -1,6 +1,7 @@
 /*
- * What memory of cuMemAlloc says of itself, attribute by attribute and error by error: one `question<TAB>answer` a line. Run with and without serving, the
- * answers are to be the same but for differences.tsv. Runs on any driver; asks nothing that leaves a context dead but last.
+ * What memory of cuMemAlloc says of itself, attribute by attribute and error by error: one `question<TAB>answer` a
+ * line. Run with and without serving, the answers are to be the same but for differences.tsv. Runs on any driver; asks
+ * nothing that leaves a context dead but last.
  */
 #define __CUDA_API_VERSION_INTERNAL 1
 #include <cuda.h>
@@ -360,7 +361,10 @@ static void free_in_order(void)
 	answer(status(cuMemFree_v2(at)), "free_after_async");
 	answer(status(cuMemFreeAsync(0, stream)), "free_async_null");
 	at = get(1000);
-	/* Not asked: a second cuMemFreeAsync(), and one of an inner address. A real driver dies of it at the next synchronisation. */
+	/*
+	 * Not asked: a second cuMemFreeAsync(), and one of an inner address. A real driver dies of it at the next
+	 * synchronisation.
+	 */
 	NEED(cuMemFree_v2(at));
 	NEED(cuStreamSynchronize(stream));
 	NEED(cuStreamDestroy_v2(stream));

@@ -1,6 +1,6 @@
 /*
- * Bodies of conditional nodes, on a driver of a few functions: what was destroyed is never asked about again, though its node's handle comes back
- * for a node of which nobody saw the bodies (a clone's).
+ * Bodies of conditional nodes, on a driver of a few functions: what was destroyed is never asked about again, though
+ * its node's handle comes back for a node of which nobody saw the bodies (a clone's).
  */
 #include <criterion/criterion.h>
 

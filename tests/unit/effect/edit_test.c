@@ -1,6 +1,7 @@
 /*
- * Edits of executable graphs that cannot be followed, on a driver of a few functions: for want of memory, or since they name a node that nobody knows. The
- * launches that come after such an edit are counted as not judged, and no others are.
+ * Edits of executable graphs that cannot be followed, on a driver of a few functions: for want of memory, or since they
+ * name a node that nobody knows. The launches that come after such an edit are counted as not judged, and no others
+ * are.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>

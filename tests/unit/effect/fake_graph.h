@@ -1,4 +1,7 @@
-/* A driver of the few functions by which a graph is read: graphs and nodes are numbers, and each node that sets memory sets 64 bytes at 4096. */
+/*
+ * A driver of the few functions by which a graph is read: graphs and nodes are numbers, and each node that sets memory
+ * sets 64 bytes at 4096.
+ */
 #ifndef CUCONST_TESTS_UNIT_EFFECT_FAKE_GRAPH_H
 #define CUCONST_TESTS_UNIT_EFFECT_FAKE_GRAPH_H
 
