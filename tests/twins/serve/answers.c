@@ -256,6 +256,35 @@ static void set_nodes(void)
 	NEED(cuMemFree_v2(at));
 }
 
+/* The same of nodes that copy. */
+static void copy_nodes(void)
+{
+	CUdeviceptr at = get(1000), from = get(1000);
+	CUgraph graph;
+	CUgraphNode node = NULL;
+	CUgraphExec exec;
+	const CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+	                            .srcDevice = from,
+	                            .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+	                            .dstDevice = at,
+	                            .WidthInBytes = 1000,
+	                            .Height = 1,
+	                            .Depth = 1};
+	CUresult added;
+
+	NEED(cuGraphCreate(&graph, 0));
+	added = cuGraphAddMemcpyNode(&node, graph, NULL, 0, &copy, NULL);
+	answer(status(added), "copy_node.add");
+	NEED(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	if (added == CUDA_SUCCESS)
+		answer(status(cuGraphExecMemcpyNodeSetParams(exec, node, &copy, NULL)), "copy_node.edit_exec");
+	answer(status(cuGraphLaunch(exec, NULL)), "copy_node.launch");
+	NEED(cuGraphExecDestroy(exec));
+	NEED(cuGraphDestroy(graph));
+	NEED(cuMemFree_v2(at));
+	NEED(cuMemFree_v2(from));
+}
+
 static void pitches(void)
 {
 	static const struct {
@@ -448,6 +477,7 @@ int main(void)
 	wrong_calls();
 	mapped_only();
 	set_nodes();
+	copy_nodes();
 	pitches();
 	free_memory();
 	contexts();
