@@ -292,15 +292,18 @@ def start(*arguments, **more):
                             stderr=subprocess.PIPE, text=True, **more)
 
 
+# A signal may come while a print() is on its way out, and another one then is an error; and just before a pause(), which would not end.
 TRAP = """
-import os, signal, sys
+import os, signal, sys, time
+def say(text):
+    os.write(1, (text + "\\n").encode())
 def handler(number, frame):
-    print(signal.Signals(number).name, flush=True)
+    say(signal.Signals(number).name)
     if number == signal.SIGTERM: sys.exit(9)
 for name in ("INT", "TERM", "HUP", "QUIT", "USR1", "USR2"):
     signal.signal(getattr(signal, "SIG" + name), handler)
-print("ready", os.getpid(), flush=True)
-while True: signal.pause()
+say(f"ready {os.getpid()}")
+while True: time.sleep(0.05)
 """
 
 
