@@ -174,7 +174,10 @@ static bool would_die(const struct call *call, const struct hit *hit)
 	return hit->range->flags & RANGE_TWIN && (call->memop || call->graph);
 }
 
-/* A copy or set that runs out of memory: the driver refuses it before it writes anything, so it is the program's error, and no violation. */
+/*
+ * A call that runs out of memory is the program's own error, and no violation: the driver refuses copies and sets before
+ * they write anything. The few others that it would begin, and lose the context in, get the same answer here.
+ */
 static bool leaves_memory(const struct call *call)
 {
 	struct allocation allocation;
