@@ -32,7 +32,7 @@ void frees_begin(struct call *call, uint64_t start, uint64_t end, int device)
 {
 	struct registry *ranges = protect_ranges();
 	call->after = call->after ? call->after : frees_end;
-	if (!hook_armed || !ranges || !registry_in_bounds(ranges, start, end))
+	if (!hook_line.armed || !ranges || !registry_in_bounds(ranges, start, end))
 		return;
 	size_t count = registry_overlaps(ranges, start, end, NULL, 0);
 	struct range **all = count ? realloc(call->ended, (call->ended_count + count) * sizeof *all) : NULL;
@@ -64,7 +64,7 @@ void effect_free(struct call *call, uint64_t address)
 {
 	CUdeviceptr base;
 	size_t bytes;
-	if (!address || !hook_armed || !drv.cuMemGetAddressRange_v2 || capture_is_running(call->stream))
+	if (!address || !hook_line.armed || !drv.cuMemGetAddressRange_v2 || capture_is_running(call->stream))
 		return;
 	if (allocation_range(&base, &bytes, address) == CUDA_SUCCESS && base == address)
 		frees_begin(call, base, base + bytes, ANY_DEVICE);

@@ -246,7 +246,7 @@ static __attribute__((noinline)) CUresult judge_found(struct call *call)
 	call->judgement = make_judgement(call);
 	if (!call->judgement)
 		return CUDA_SUCCESS;
-	call->judgement->outer = outer_call;
+	call->judgement->outer = outer_now();
 	site_capture(&call->judgement->site, call->caller);
 	CUresult result = call->judgement->hit_count ? decide(call) : CUDA_SUCCESS;
 	if (result == CUDA_SUCCESS && call->slot_count)
@@ -326,11 +326,10 @@ HOOK_HOT CUresult judge_after(struct call *call, CUresult result)
 	if (result == CUDA_SUCCESS && call->entry->blocks)
 		fault_look_around(call->entry->name);
 	if (HOOK_UNLIKELY(result != CUDA_SUCCESS))
-		fault_seen(call, result);
+		fault_seen(call->entry->name, result);
 	if (call->after)
 		call->after(call, result);
-	if (call->serial && result == CUDA_SUCCESS && outer_call.api)
-		outer_call.launches++;
+	hook_thread.launches += call->serial && result == CUDA_SUCCESS;
 	if (call->judgement && result == CUDA_SUCCESS) {
 		if (call->judgement->hit_count)
 			record_hits(call);
@@ -352,6 +351,15 @@ HOOK_HOT CUresult judge_after(struct call *call, CUresult result)
 	if (options_get()->mode == MODE_STRICT)
 		verify_wait_told();
 	return result;
+}
+
+HOOK_COLD void judge_again_looks(const char *api, CUresult result)
+{
+	if (result != CUDA_SUCCESS)
+		fault_seen(api, result);
+	verify_poll();
+	if (options_get()->mode == MODE_STRICT)
+		verify_wait_told();
 }
 
 void judge_finding(const struct verify_finding *finding)

@@ -142,7 +142,7 @@ static void fork_child(void)
 	images_reset();
 	if (atomic_load(&initialised)) {
 		atomic_store(&hook_disabled, true);
-		atomic_store(&hook_armed, false);
+		atomic_store(&hook_line.armed, false);
 		atomic_store(&hook_served, false);
 		graphs_reset();
 		twins_postfork_child();
@@ -235,7 +235,7 @@ void lifecycle_start(void)
 void lifecycle_disable(const char *why)
 {
 	atomic_store(&hook_disabled, true);
-	atomic_store(&hook_armed, false);
+	atomic_store(&hook_line.armed, false);
 	atomic_store(&hook_served, false);
 	atomic_fetch_add(&status_page()->disabled, 1);
 	report_note("not active in this process: %s", why);
@@ -266,7 +266,7 @@ void lifecycle_arm(void)
 
 void lifecycle_stop(void)
 {
-	atomic_store(&hook_armed, false);
+	atomic_store(&hook_line.armed, false);
 	close_report();
 	if (options_get()->abort_on_error)
 		abort();
