@@ -98,7 +98,7 @@ struct hook_line {
 extern struct hook_line hook_line;
 
 /*
- * Changes with all that a launch's answer hangs on but the launch itself: protections, the allocations that hold them, which function a handle means. What was worked out
+ * Changes with all that a launch's answer hangs on but the launch itself: protections and their ends, the allocations that hold them, twins, which function a handle means. What was worked out
  * after it was read holds as long as it is the same.
  */
 static inline uint64_t hook_stamp(void)

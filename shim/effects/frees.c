@@ -17,11 +17,14 @@
 
 void frees_end(struct call *call, CUresult result)
 {
-	if (result == CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS) {
 		protect_memory_ended(call);
-	else
-		for (size_t i = 0; i < call->ended_count; i++)
-			atomic_store(&call->ended[i]->ending, false);
+		return;
+	}
+	for (size_t i = 0; i < call->ended_count; i++)
+		atomic_store(&call->ended[i]->ending, false);
+	if (call->ended_count)
+		hook_stamp_renew();
 }
 
 /*
@@ -49,6 +52,7 @@ void frees_begin(struct call *call, uint64_t start, uint64_t end, int device)
 		else
 			range_put(range);
 	}
+	hook_stamp_renew();
 }
 
 /* A kernel that waits for the program, with a check behind it, must not stop the program for good. */

@@ -121,6 +121,8 @@ static void add_slot(struct call *call, const struct call_slot *slot, struct ran
 		return;
 	}
 	added.range = range;
+	added.handle = range->handle;
+	added.beside = slot->value < range->start || slot->value >= range->end;
 	call_add_slot(call, &added);
 }
 
@@ -165,10 +167,10 @@ static HOOK_HOT void add_slot_value(struct call *call, const struct call_slot *s
 		add_inside(call, slot, area->range);
 	if (!call->deferred) {
 		due = neighbours_note(slot, call->serial, call->entry->name, &mark);
-		if (draft && inside && !slot->seldom)
-			draft->unfit = true; /* also where its ranges are about to end, and it has no slot */
-		else if (draft)
+		if (draft)
 			memo_draft_note(draft, &mark);
+		if (draft && inside && !slot->seldom)
+			draft->inside = true; /* also where its ranges are about to end, and it has no slot */
 	}
 	if (!due)
 		return;
@@ -306,7 +308,7 @@ bool launch_extra_block(void **extra, const void **ret_block, size_t *ret_size)
 /* An answer without the code's paths is one for want of memory. */
 static bool is_fit(const struct scan *scan)
 {
-	return !scan->draft->unfit && !scan->call->deferred && !scan->call->slot_count &&
+	return !scan->draft->unfit && !scan->draft->inside && !scan->call->deferred &&
 	       (!scan->call->concerned || scan->paths || !options_get()->store_paths);
 }
 
@@ -358,14 +360,21 @@ void launch_scan_deferred(struct call *call, CUfunction function, void **params,
 	launch_scan(call, function, params, extra);
 }
 
-HOOK_HOT void effect_launch(struct call *call, CUfunction function, void ***params, void ***extra)
+static HOOK_HOT void launch_one(struct call *call, CUfunction function, void ***params, void ***extra)
 {
-	struct memo_draft draft;
-	memo_draft_begin(&draft);
-	call->serial = launch_number();
-	scan_launch(call, function, *params, extra ? *extra : NULL, &draft);
 	call->params = params;
 	call->extra = extra;
+	if (!call->overlaps && memo_gives_twins(call, function, *params))
+		return;
+	call->draft = &call->inline_draft;
+	memo_draft_begin(call->draft);
+	call->serial = launch_number();
+	scan_launch(call, function, *params, extra ? *extra : NULL, call->draft);
+}
+
+HOOK_HOT void effect_launch(struct call *call, CUfunction function, void ***params, void ***extra)
+{
+	launch_one(call, function, params, extra);
 }
 
 /* A grid that starts while the one before it still runs may have read an address before that one wrote it through another mapping. */
@@ -381,8 +390,8 @@ static bool may_overlap(const CUlaunchConfig *config)
 HOOK_HOT void effect_launch_config(struct call *call, const CUlaunchConfig *config, CUfunction function, void ***params,
                                    void ***extra)
 {
-	effect_launch(call, function, params, extra);
-	call->overlaps = call->slot_count && may_overlap(config);
+	call->overlaps = may_overlap(config);
+	launch_one(call, function, params, extra);
 }
 
 void effect_launch_list(struct call *call, const CUDA_LAUNCH_PARAMS *list, unsigned count)

@@ -263,8 +263,25 @@ static __attribute__((noinline)) CUresult judge_found(struct call *call)
 	return CUDA_SUCCESS;
 }
 
+/* What judge_found() comes to where nothing is to be asked: the place, and the twins. */
+static HOOK_HOT __attribute__((noinline)) void judge_twins(struct call *call)
+{
+	count_verdict(call);
+	hook_count(COUNT_CHECKED);
+	call->judgement = (struct judgement *)(void *)call->inline_judgement;
+	call->judgement->checks = NULL;
+	call->judgement->check_count = call->judgement->hit_count = 0;
+	call->judgement->outer = outer_now();
+	site_capture(&call->judgement->site, call->caller);
+	swap_again(call);
+}
+
 HOOK_HOT CUresult judge_before(struct call *call)
 {
+	if (call->again) {
+		judge_twins(call);
+		return CUDA_SUCCESS;
+	}
 	if (call->refused != CUDA_SUCCESS)
 		return call->refused;
 	/* The driver's answer for memory that it handed out itself. */

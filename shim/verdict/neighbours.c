@@ -258,10 +258,12 @@ void neighbours_leave(uint64_t address)
 	struct range *found[OVERLAPPING];
 	pthread_mutex_lock(&lock);
 	size_t count = holding(address, found);
-	for (size_t i = 0; i < count; i++)
-		if (!--((struct neighbourhood *)found[i]->attachment)->protections)
-			registry_remove(neighbours_all(), found[i]->handle, NULL);
-	bounds_follow(neighbours_all());
+	for (size_t i = 0; i < count; i++) {
+		if (--((struct neighbourhood *)found[i]->attachment)->protections)
+			continue;
+		registry_remove(neighbours_all(), found[i]->handle, NULL);
+		bounds_follow(neighbours_all());
+	}
 	put_each(found, count);
 	pthread_mutex_unlock(&lock);
 }

@@ -484,6 +484,7 @@ void protect_context_ending(CUcontext context, bool ending)
 {
 	if (ranges && !registry_empty(ranges))
 		registry_each(ranges, mark_ending, &(struct ending){context, ending});
+	hook_stamp_renew();
 }
 
 void protect_context_ended(struct call *call, CUcontext context)

@@ -232,7 +232,11 @@ static void scene_number(void)
 		EXPECT(of_choice(pool, apart + 1024, 1, OFTEN) == CLEAN);
 		EXPECT(of_choice(pool, apart + 1024, 0, OFTEN) == UNKNOWN);
 	}
-	EXPECT(of_choice(pool, apart + 1024, 2, 1) == CLEAN);
+	/* More numbers than answers are kept: those that are known keep theirs. */
+	for (unsigned n = 2; n < 100; n++)
+		of_choice(pool, apart + 1024, n, 3);
+	EXPECT(of_choice(pool, apart + 1024, 1, 3) == CLEAN);
+	EXPECT(of_choice(pool, apart + 1024, 0, 3) == UNKNOWN);
 }
 
 /* The 1st, 2nd, 4th, 8th, 16th, 32nd and 64th are checked, and no other. */
@@ -265,6 +269,21 @@ static void scene_capture(void)
 	EXPECT(of_two(pool + 1024, 0, 1) == NEAR);
 }
 
+/* Nor is what was learnt while it was captured taken for a launch: table's first one is checked. */
+static void scene_captured_first(void)
+{
+	CUdeviceptr harmless = apart;
+	CUgraph graph;
+	protect(pool);
+	CHECK(cuMemcpyHtoD(pool + 1024, &harmless, sizeof harmless));
+	CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+	launch_table(pool + 1024);
+	CHECK(cuStreamEndCapture(stream, &graph));
+	struct cuconst_stats before = stats();
+	EXPECT(of_table(pool + 1024, 1) == UNKNOWN);
+	EXPECT(stats().verified > before.verified);
+}
+
 /* A refused launch is the driver's answer, and leaves the thread as it was. */
 static void scene_error(void)
 {
@@ -291,6 +310,7 @@ int main(int argc, char **argv)
 	              {"number", scene_number},
 	              {"due", scene_due},
 	              {"capture", scene_capture},
+	              {"captured_first", scene_captured_first},
 	              {"error", scene_error}};
 	start();
 	for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++)

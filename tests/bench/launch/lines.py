@@ -48,11 +48,11 @@ def numbers(text):
 
 def areas(maps):
     found = re.findall(r"^(\w+)-(\w+) \S+ \w+ \S+ \d+ *(.*)$", maps, re.M)
-    return [(int(start, 16), int(end, 16), name.rpartition("/")[2] or "memory") for start, end, name in found]
+    return [(int(start, 16), int(end, 16), path) for start, end, path in found]
 
 
 def where(maps, address):
-    return next((name for start, end, name in maps if start <= address < end), "memory")
+    return next((pathlib.Path(path).name for start, end, path in maps if start <= address < end), "") or "memory"
 
 
 def touched(launch, maps, bench):
@@ -71,24 +71,25 @@ def touched(launch, maps, bench):
     return lines
 
 
-def symbols(library):
-    out = subprocess.run(["nm", "-n", "--defined-only", str(library)], capture_output=True, text=True, check=True).stdout
-    named = [line.split() for line in out.splitlines()]
+def symbols(path):
+    """Of an object; of one that is stripped those that it exports."""
+    for options in ("-n",), ("-n", "-D"):
+        out = subprocess.run(["nm", *options, "--defined-only", path], capture_output=True, text=True).stdout
+        named = [line.split() for line in out.splitlines()]
+        if named:
+            break
     return [(int(parts[0], 16), parts[2]) for parts in named if len(parts) == 3]
 
 
-def print_functions(lines, library, maps):
-    table = symbols(library)
-    starts = [address for address, _ in table]
-    base = next(start for start, _, name in maps if name == library.name)
+def print_functions(lines, maps):
     counts = collections.Counter()
     for place, found in lines.items():
-        for line in sorted(found):
-            name = "?"
-            if place.endswith(library.name):
-                at = bisect.bisect_right(starts, line * LINE + LINE - 1 - base) - 1
-                name = table[at][1] if at >= 0 else "?"
-            counts[place, name] += 1
+        start, _, path = next((area for area in maps if place[5:] == pathlib.Path(area[2]).name), (0, 0, ""))
+        table = symbols(path) if path.startswith("/") else []
+        starts = [address for address, _ in table]
+        for line in found:
+            at = bisect.bisect_right(starts, line * LINE + LINE - 1 - start) - 1
+            counts[place, table[at][1] if at >= 0 else "?"] += 1
     for (place, name), count in sorted(counts.items()):
         print(f"    {count:4} {place}: {name}")
 
@@ -116,7 +117,7 @@ def main():
         cells = [number for found in (code, data, stack) for number in (len(found), len({line * LINE // PAGE for line in found}))]
         print(f"| {case} | {' | '.join(map(str, cells))} | {sum(kind == 'I' for kind, *_ in launch)} |", flush=True)
         if arguments.functions:
-            print_functions(lines, library, maps)
+            print_functions(lines, maps)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 
+#include "shim/effects/frees.h"
 #include "shim/effects/launch_memo.h"
 #include "shim/effects/launches.h"
 #include "shim/hook_state.h"
@@ -139,6 +140,18 @@ Test(memo, what_is_never_kept, .init = set_up)
 	cr_assert(!passes(function(4, 1), guilty));
 	judge(function(3, 1), missing);
 	cr_assert(!passes(function(3, 1), missing) && !passes(function(3, 1), NULL));
+	/* The eight of a launch that was kept, and one more; and one that is not there where there was a number. */
+	uint64_t last = values[MEMO_WORDS], none = 0;
+	values[MEMO_WORDS] = 0;
+	judge(function(3, MEMO_WORDS + 1), params);
+	cr_assert(passes(function(3, MEMO_WORDS + 1), params));
+	values[MEMO_WORDS] = last;
+	cr_assert(!passes(function(3, MEMO_WORDS + 1), params));
+	void *two[] = {&values[0], &none, &number};
+	judge(function(3, 2), two);
+	cr_assert(passes(function(3, 2), two));
+	two[1] = NULL;
+	cr_assert(!passes(function(3, 2), two));
 }
 
 Test(memo, more_parameters_and_larger_ones, .init = set_up)
@@ -177,13 +190,94 @@ Test(memo, places_that_others_took, .init = set_up)
 	has_paths(function(1, 1), &all_stored);
 	judge_often(function(1, 1), params);
 	cr_assert(passes(function(1, 1), params));
-	for (unsigned i = 2; i < 500; i++) {
-		has_paths(function(i, 1), &all_stored);
-		judge(function(i, 1), params);
+	/* More of one function's parameters than are named. */
+	uint64_t values[39] = {0};
+	void *list[40];
+	for (unsigned i = 0; i < 39; i++)
+		list[i] = &values[i];
+	list[39] = &number;
+	for (unsigned i = 0; i < 8 * 39; i++) {
+		has_paths(function(2 + i / 39, 39), &all_stored);
+		values[i % 39] = BESIDE;
+		judge(function(2 + i / 39, 39), list);
+		values[i % 39] = 0;
 	}
 	cr_assert(!passes(function(1, 1), params), "its place among those who are named is gone");
 	judge_often(function(1, 1), params);
 	cr_assert(passes(function(1, 1), params), "and it has another one");
+}
+
+/* Another launch's place is not taken for this one's, whatever shares it. */
+Test(memo, more_launches_than_places, .init = set_up)
+{
+	uint64_t value;
+	int number = 7;
+	void *params[] = {&value, &number};
+	has_paths(function(1, 1), &none_stored);
+	has_paths(function(2, 1), &none_stored);
+	value = 0x1000;
+	judge(function(2, 1), params);
+	cr_assert(passes(function(2, 1), params));
+	for (value = 0x1008; value < 0x7000; value += 8)
+		judge(function(1, 1), params);
+	for (value = 0x1008; value < 0x7000; value += 8)
+		cr_assert(!passes(function(2, 1), params), "another function");
+	for (value = 0x7000; value < 0x9000; value += 8)
+		cr_assert(!passes(function(1, 1), params), "another address");
+}
+
+/* A range that is about to end has no slots; if it stays after all, it has them again. */
+Test(memo, ranges_that_are_about_to_end, .init = set_up)
+{
+	uint64_t value = 0x2000, stamp;
+	int number = 7;
+	void *params[] = {&value, &number};
+	struct call call;
+	struct range *range;
+	const struct registry_spec spec = {.start = 0x2000, .end = 0x2100};
+	cr_assert_eq(registry_insert(protect_ranges(), &spec, NULL, &range), 0);
+	hook_stamp_renew();
+	atomic_store(&hook_line.armed, true);
+	has_paths(function(1, 1), &all_stored);
+	call_begin(&call, ENTRY_cuMemFree_v2, (CUstream)0x20, NULL);
+	stamp = hook_stamp();
+	frees_begin(&call, 0x2000, 0x2100, ANY_DEVICE);
+	cr_assert(atomic_load(&range->ending));
+	cr_assert_neq(hook_stamp(), stamp);
+	judge_often(function(1, 1), params);
+	stamp = hook_stamp();
+	frees_end(&call, CUDA_ERROR_INVALID_VALUE);
+	cr_assert(!atomic_load(&range->ending));
+	cr_assert_neq(hook_stamp(), stamp);
+	call_end(&call);
+	/* Not kept, whatever the stamp. */
+	atomic_store(&range->ending, true);
+	judge_often(function(1, 1), params);
+	atomic_store(&range->ending, false);
+	cr_assert(!passes(function(1, 1), params));
+}
+
+/* What is answered from memory is among those who may have written, as any. */
+Test(memo, who_is_named, .init = set_up)
+{
+	uint64_t value = BESIDE;
+	int number = 7;
+	void *params[] = {&value, &number};
+	struct report_kernel named[NEIGHBOURS_WRITERS];
+	struct range *range;
+	const struct registry_spec spec = {.start = 0x2000, .end = 0x2100};
+	cr_assert_eq(registry_insert(protect_ranges(), &spec, NULL, &range), 0);
+	hook_stamp_renew();
+	has_paths(function(1, 1), &all_stored);
+	judge_often(function(1, 1), params);
+	uint64_t since = launch_serial();
+	cr_assert_eq(neighbours_writers(range, since, named, NEIGHBOURS_WRITERS), 0);
+	cr_assert(passes(function(1, 1), params));
+	cr_assert_eq(launch_serial(), since + 1);
+	cr_assert_eq(neighbours_writers(range, since, named, NEIGHBOURS_WRITERS), 1);
+	cr_assert_str_eq(named[0].name, "kernel");
+	cr_assert_eq(named[0].value, BESIDE);
+	cr_assert_str_eq(named[0].api, "cuLaunchKernel");
 }
 
 Test(memo, what_is_captured_does_not_run, .init = set_up)
