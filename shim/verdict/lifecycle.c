@@ -273,6 +273,11 @@ void lifecycle_stop(void)
 	_exit(options_get()->exitcode);
 }
 
+__attribute__((visibility("default"))) int cuconst_version(void)
+{
+	return CUCONST_VERSION;
+}
+
 __attribute__((visibility("default"))) cuconst_result cuconst_stats(struct cuconst_stats *ret_stats)
 {
 	struct report_summary summary;

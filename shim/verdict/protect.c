@@ -386,11 +386,6 @@ API cuconst_result cuconst_query(uint64_t ptr, size_t bytes, struct cuconst_rang
 	return CUCONST_OK;
 }
 
-API int cuconst_version(void)
-{
-	return CUCONST_VERSION;
-}
-
 API int cuconst_last_cuda_error(void)
 {
 	return (int)last_cuda_error;
