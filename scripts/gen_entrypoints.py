@@ -148,9 +148,14 @@ def hooks(rows, calls, _):
         hot = "HOOK_HOT " if row.effect == "L" else ""
         out += [f"static {hot}__attribute__((noinline)) CUresult judged_{name}({', '.join([*row.params, 'void *caller'])})", "{",
                 *opened, *count, f"\tif ({bypass}())", f"\t\treturn drv.{name}({arguments});", *judged]
+        # A launch that was judged before: one of a single function, whose parameters are the program's list.
+        again = []
+        if rule.group(1) in ("launch", "launch_config"):
+            again = [f"\tif (drv.{name} && !{bypass}() && memo_passes(f, kernelParams, \"{name}\"))",
+                     f"\t\treturn judge_again(\"{name}\", {real}{name}({arguments}));"]
         pass_on = f"hook_passes({counter}, {bypass}())" if count else f"{bypass}()"
         out += [f"HOOK_EXPORT CUresult {name}({', '.join(row.params) or 'void'})", "{",
-                f"\tif (HOOK_LIKELY(drv.{name} && {pass_on}))", f"\t\treturn drv.{name}({arguments});",
+                f"\tif (HOOK_LIKELY(drv.{name} && {pass_on}))", f"\t\treturn drv.{name}({arguments});", *again,
                 f"\treturn judged_{name}({', '.join([*row.arguments, '__builtin_return_address(0)'])});", "}", ""]
     return out + ["const struct entrypoint entrypoints[ENTRY_COUNT] = {"] + table + ["};", ""]
 

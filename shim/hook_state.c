@@ -1,12 +1,11 @@
 #include "shim/hook_state.h"
 
 #include <pthread.h>
-#include <stddef.h>
 
 #define SLOTS 1024 /* threads alive at once that count without sharing */
 
 __thread struct hook_thread hook_thread __attribute__((tls_model("initial-exec")));
-_Atomic bool hook_armed HOOK_DATA;
+struct hook_line hook_line HOOK_DATA;
 _Atomic bool hook_served HOOK_DATA;
 _Atomic bool hook_used HOOK_DATA;
 _Atomic bool hook_disabled HOOK_DATA;

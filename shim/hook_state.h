@@ -7,6 +7,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define HOOK_UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -47,6 +48,7 @@ extern struct hook_counts hook_counts_shared;
 struct hook_thread {
 	struct hook_counts *counts; /* NULL before the first call */
 	unsigned depth;             /* inside a hook: the driver called us back */
+	uint64_t launches;          /* of kernels and graphs, that the driver took while something was protected */
 };
 extern __thread struct hook_thread hook_thread __attribute__((tls_model("initial-exec")));
 
@@ -59,6 +61,19 @@ uint64_t hook_counted(enum hook_counter counter);
 /* fork child: all counts at zero. */
 void hook_counts_reset(void);
 
+/* This thread's own counts, NULL: none yet, or it has to share; and a count of them. */
+static inline struct hook_counts *hook_counts_own(void)
+{
+	struct hook_counts *counts = hook_thread.counts;
+	return HOOK_LIKELY(counts != &hook_counts_shared) ? counts : NULL;
+}
+
+static inline void hook_count_own(struct hook_counts *counts, enum hook_counter counter)
+{
+	uint64_t value = atomic_load_explicit(&counts->of[counter], memory_order_relaxed);
+	atomic_store_explicit(&counts->of[counter], value + 1, memory_order_relaxed);
+}
+
 static inline void hook_count(enum hook_counter counter)
 {
 	struct hook_counts *counts = hook_thread.counts;
@@ -68,12 +83,35 @@ static inline void hook_count(enum hook_counter counter)
 		atomic_fetch_add_explicit(&counts->of[counter], 1, memory_order_relaxed);
 		return;
 	}
-	uint64_t value = atomic_load_explicit(&counts->of[counter], memory_order_relaxed);
-	atomic_store_explicit(&counts->of[counter], value + 1, memory_order_relaxed);
+	hook_count_own(counts, counter);
 }
 
-/* Something is protected and the shim is active in this process. */
-extern _Atomic bool hook_armed;
+/* What each launch looks at while something is protected: a cache line that is seldom written. */
+struct hook_line {
+	_Atomic bool armed;         /* something is protected and the shim is active in this process */
+	_Atomic int captures;       /* that run in this process: effects/capture.c's */
+	_Atomic unsigned telling;   /* threads that hand a finding on: verdict/verify_ops.c's */
+	_Atomic uint64_t in_flight; /* checks and refreshes: the same's */
+	_Atomic uint64_t low, high; /* bounds of the allocations that hold protected ranges: verdict/neighbours.c's */
+	_Atomic uint64_t stamp;     /* hook_stamp() */
+} __attribute__((aligned(64)));
+extern struct hook_line hook_line;
+
+/*
+ * Changes with all that a launch's answer hangs on but the launch itself: protections and their ends, the allocations that hold them, twins, which function a handle means. What was worked out
+ * after it was read holds as long as it is the same.
+ */
+static inline uint64_t hook_stamp(void)
+{
+	return atomic_load_explicit(&hook_line.stamp, memory_order_acquire);
+}
+
+/* After such a change, and before whoever made it goes on. */
+static inline void hook_stamp_renew(void)
+{
+	atomic_fetch_add_explicit(&hook_line.stamp, 1, memory_order_release);
+}
+
 /* Something is protected in this process, or was: results of checks may be on their way, and launches with twins in flight. */
 extern _Atomic bool hook_used;
 /* Nothing is tracked or judged: could not start, or a fork child of a process that used CUDA. */
@@ -85,13 +123,13 @@ extern _Atomic bool hook_served;
 /* Nothing to judge: one relaxed load, and this thread's depth. */
 static inline bool hook_idle(void)
 {
-	return !atomic_load_explicit(&hook_armed, memory_order_relaxed) || hook_thread.depth;
+	return !atomic_load_explicit(&hook_line.armed, memory_order_relaxed) || hook_thread.depth;
 }
 
 /* The same for calls that write themselves. */
 static inline bool hook_write_idle(void)
 {
-	return (!atomic_load_explicit(&hook_armed, memory_order_relaxed) &&
+	return (!atomic_load_explicit(&hook_line.armed, memory_order_relaxed) &&
 	        !atomic_load_explicit(&hook_served, memory_order_relaxed)) ||
 	       hook_thread.depth;
 }
@@ -120,11 +158,10 @@ static inline bool hook_bypassed(void)
  */
 static inline bool hook_passes(enum hook_counter counter, bool idle)
 {
-	struct hook_counts *counts = hook_thread.counts;
-	if (HOOK_UNLIKELY(!idle || !counts || counts == &hook_counts_shared))
+	struct hook_counts *counts = hook_counts_own();
+	if (HOOK_UNLIKELY(!idle || !counts))
 		return false;
-	uint64_t value = atomic_load_explicit(&counts->of[counter], memory_order_relaxed);
-	atomic_store_explicit(&counts->of[counter], value + 1, memory_order_relaxed);
+	hook_count_own(counts, counter);
 	return true;
 }
 

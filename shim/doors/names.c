@@ -257,11 +257,11 @@ HOOK_EXPORT int dlclose(void *handle)
 
 HOOK_HOT void *name_enter(struct name_scope *scope, enum name_id id, void *caller)
 {
-	scope->outermost = atomic_load_explicit(&hook_armed, memory_order_relaxed) && !outer_call.api &&
+	scope->outermost = atomic_load_explicit(&hook_line.armed, memory_order_relaxed) && !outer_call.api &&
 	                   options_get()->names;
 	void *real = real_for(id, caller);
 	if (real && scope->outermost)
-		outer_call = (struct outer){.api = names[id].symbol, .caller = caller};
+		outer_call = (struct outer){.api = names[id].symbol, .caller = caller, .launches = hook_thread.launches};
 	else
 		scope->outermost = false;
 	return real;

@@ -84,7 +84,7 @@ static inline void *name_of_last(enum name_id id, const void *caller)
 /* The same while nothing is protected: the hook jumps there. NULL: name_enter() finds out. */
 static inline void *name_idle(enum name_id id, const void *caller)
 {
-	return atomic_load_explicit(&hook_armed, memory_order_relaxed) ? NULL : name_of_last(id, caller);
+	return atomic_load_explicit(&hook_line.armed, memory_order_relaxed) ? NULL : name_of_last(id, caller);
 }
 
 struct name_scope {

@@ -8,6 +8,7 @@
 #include "registry/registry.h"
 #include "shim/driver.h"
 #include "shim/effects/effect.h"
+#include "shim/effects/launch_draft.h"
 #include "shim/kernels/slot_verdict.h"
 
 /* A write by contract. */
@@ -26,7 +27,9 @@ struct call_slot {
 	int argument;
 	uint32_t offset; /* bytes into that argument */
 	uint64_t value;
-	struct range *range;           /* a reference held */
+	struct range *range; /* a reference held; NULL: as launch_memo.h has it, of a launch all of whose slots get twins */
+	registry_handle handle;        /* of the range */
+	bool beside;                   /* its value lies beside the range, not in it */
 	bool seldom;                   /* in a range, and checked as seldom as one beside it */
 	registry_handle neighbourhood; /* that its value lies in; 0: not known, or several (verdict/area.h) */
 	uint64_t twin;                 /* the address that the launch gets in place of `value`; 0: none */
@@ -70,11 +73,14 @@ struct call {
 	void ***params;
 	void ***extra;
 	bool overlaps; /* the launch may begin before the one before it has ended */
+	bool again;    /* its slots and their twins are those of a launch before: launch_memo.h */
 	void *copy;    /* heap memory of parameters that were replaced */
 
+	struct memo_draft *draft; /* of a launch that may be kept; lives as long as the call is worked out and judged. NULL: none */
 	struct judgement *judgement; /* verdict/judge.c's, between before and after */
 	struct call_write inline_writes[CALL_INLINE_WRITES];
 	struct call_slot inline_slots[CALL_INLINE_SLOTS];
+	struct memo_draft inline_draft;
 	char inline_copy[CALL_INLINE_COPY] __attribute__((aligned(16)));
 	char inline_judgement[CALL_INLINE_JUDGEMENT] __attribute__((aligned(16)));
 };

@@ -16,12 +16,11 @@ struct capture {
 };
 static struct capture *captures;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* nothing is called under it */
-static _Atomic int running HOOK_DATA;
 static _Atomic int unlisted; /* of the running ones: begun when there was no memory for an entry */
 
 HOOK_HOT bool capture_anywhere(void)
 {
-	return atomic_load_explicit(&running, memory_order_relaxed) > 0;
+	return atomic_load_explicit(&hook_line.captures, memory_order_relaxed) > 0;
 }
 
 HOOK_HOT bool capture_is_running(CUstream stream)
@@ -63,7 +62,7 @@ static struct capture *take_out(CUstream stream, CUcontext context)
 static void over(struct capture *capture)
 {
 	free(capture);
-	atomic_fetch_sub(&running, 1);
+	atomic_fetch_sub(&hook_line.captures, 1);
 	verify_capture_ended();
 }
 
@@ -77,7 +76,7 @@ static void begin_after(struct call *call, CUresult result)
 	}
 	if (capture && drv.cuCtxGetCurrent(&capture->context) != CUDA_SUCCESS)
 		capture->context = NULL;
-	atomic_fetch_add(&running, 1);
+	atomic_fetch_add(&hook_line.captures, 1);
 	if (capture)
 		put_in(capture);
 	else
@@ -150,6 +149,6 @@ void capture_reset(void)
 	/* The lock may have been held by a thread the child does not have; the list is left where it is. */
 	pthread_mutex_init(&lock, NULL);
 	captures = NULL;
-	atomic_store(&running, 0);
+	atomic_store(&hook_line.captures, 0);
 	atomic_store(&unlisted, 0);
 }

@@ -17,11 +17,14 @@
 
 static void end(struct call *call, CUresult result, bool freed)
 {
-	if (result == CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS) {
 		protect_memory_ended(call, freed);
-	else
-		for (size_t i = 0; i < call->ended_count; i++)
-			atomic_store(&call->ended[i]->ending, false);
+		return;
+	}
+	for (size_t i = 0; i < call->ended_count; i++)
+		atomic_store(&call->ended[i]->ending, false);
+	if (call->ended_count)
+		hook_stamp_renew();
 }
 
 void frees_end(struct call *call, CUresult result)
@@ -42,7 +45,7 @@ void frees_begin(struct call *call, uint64_t start, uint64_t end, int device)
 {
 	struct registry *ranges = protect_ranges();
 	call->after = call->after ? call->after : frees_end;
-	if (!hook_armed || !ranges || !registry_in_bounds(ranges, start, end))
+	if (!hook_line.armed || !ranges || !registry_in_bounds(ranges, start, end))
 		return;
 	size_t count = registry_overlaps(ranges, start, end, NULL, 0);
 	struct range **all = count ? realloc(call->ended, (call->ended_count + count) * sizeof *all) : NULL;
@@ -59,6 +62,7 @@ void frees_begin(struct call *call, uint64_t start, uint64_t end, int device)
 		else
 			range_put(range);
 	}
+	hook_stamp_renew();
 }
 
 /* A kernel that waits for the program, with a check behind it, must not stop the program for good. */
@@ -74,7 +78,7 @@ void effect_free(struct call *call, uint64_t address)
 {
 	CUdeviceptr base;
 	size_t bytes;
-	if (!address || !hook_armed || !drv.cuMemGetAddressRange_v2 || capture_is_running(call->stream))
+	if (!address || !hook_line.armed || !drv.cuMemGetAddressRange_v2 || capture_is_running(call->stream))
 		return;
 	if (allocation_range(&base, &bytes, address) == CUDA_SUCCESS && base == address)
 		frees_begin(call, base, base + bytes, ANY_DEVICE);

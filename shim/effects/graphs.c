@@ -472,7 +472,7 @@ static void end_memory(struct call *call, CUgraphExec exec)
 void effect_graph_launch(struct call *call, CUgraphExec exec)
 {
 	call->graph = address_of(exec);
-	launch_number(call);
+	call->serial = launch_number();
 	call->deferred = capture_is_running(call->stream);
 	if (!call->deferred)
 		end_memory(call, exec);

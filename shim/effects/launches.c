@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "shim/effects/capture.h"
+#include "shim/effects/launch_memo.h"
 #include "shim/effects/launches.h"
 #include "shim/hook_state.h"
 #include "shim/kernels/function.h"
@@ -16,19 +17,11 @@
 /* Ranges looked at for one address; more than this many nested around one byte are cut. */
 #define RANGES_PER_SLOT 64
 
-/* A line of its own: every launch writes it. */
-static struct {
-	_Atomic uint64_t last __attribute__((aligned(64)));
-} serial HOOK_DATA;
+struct launch_serial launch_serial_last HOOK_DATA;
 
 uint64_t launch_serial(void)
 {
-	return atomic_load_explicit(&serial.last, memory_order_relaxed);
-}
-
-HOOK_HOT void launch_number(struct call *call)
-{
-	call->serial = atomic_fetch_add_explicit(&serial.last, 1, memory_order_relaxed) + 1;
+	return atomic_load_explicit(&launch_serial_last.last, memory_order_relaxed);
 }
 
 /* One kernel's parameters on the way through. */
@@ -42,11 +35,13 @@ struct scan {
 	void **params;
 	const void *block; /* or in one */
 	size_t size;
+	size_t words;             /* in the parameters before this one */
+	struct memo_draft *draft; /* NULL: none */
 };
 
 bool launch_may_refuse(void)
 {
-	return options_get()->mode == MODE_DENY && atomic_load_explicit(&hook_armed, memory_order_relaxed);
+	return options_get()->mode == MODE_DENY && atomic_load_explicit(&hook_line.armed, memory_order_relaxed);
 }
 
 HOOK_HOT const struct kernel_paths *launch_paths(const struct function_info *info)
@@ -108,8 +103,13 @@ static __attribute__((noinline)) bool paths_for_values(struct scan *scan)
 	scan->asked_for_values = true;
 	if (!lay_out(scan, block))
 		return false;
-	const struct kernel_paths *better = function_paths_for(scan->info, block);
+	const struct variant *variant = function_variant(scan->info, block);
+	const struct kernel_paths *better = variant ? variant->paths : NULL;
 	scan->paths = better ? better : scan->paths;
+	if (scan->draft) {
+		scan->draft->variant = variant;
+		scan->draft->unfit |= !variant; /* other values may get a better answer */
+	}
 	return better;
 }
 
@@ -121,6 +121,8 @@ static void add_slot(struct call *call, const struct call_slot *slot, struct ran
 		return;
 	}
 	added.range = range;
+	added.handle = range->handle;
+	added.beside = slot->value < range->start || slot->value >= range->end;
 	call_add_slot(call, &added);
 }
 
@@ -154,14 +156,23 @@ static __attribute__((noinline)) void add_beside(struct call *call, const struct
 }
 
 /* A slot that may be stored through, and whose value lies in an allocation with ranges. */
-static HOOK_HOT void add_slot_value(struct call *call, const struct call_slot *slot, const struct area *area)
+static HOOK_HOT void add_slot_value(struct call *call, const struct call_slot *slot, const struct area *area,
+                                    struct memo_draft *draft)
 {
-	bool inside = area->kind == AREA_INSIDE;
+	struct neighbours_mark mark;
+	bool inside = area->kind == AREA_INSIDE, due = false;
 	enum kernel_verdict verdict = inside || slot->verdict != KERNEL_STORES ? slot->verdict : KERNEL_NEAR;
 	call->verdict = verdict > call->verdict ? verdict : call->verdict;
 	if (inside && !slot->seldom)
 		add_inside(call, slot, area->range);
-	if (call->deferred || !neighbours_note(slot, call->serial, call->entry->name))
+	if (!call->deferred) {
+		due = neighbours_note(slot, call->serial, call->entry->name, &mark);
+		if (draft)
+			memo_draft_note(draft, &mark);
+		if (draft && inside && !slot->seldom)
+			draft->inside = true; /* also where its ranges are about to end, and it has no slot */
+	}
+	if (!due)
 		return;
 	if (slot->seldom)
 		add_inside(call, slot, area->range);
@@ -206,7 +217,7 @@ static HOOK_HOT __attribute__((noinline)) void scan_value(struct scan *scan, int
 	                                   .value = value,
 	                                   .seldom = area.kind == AREA_INSIDE && is_seldom(scan->paths, verdict, &may),
 	                                   .neighbourhood = area.neighbourhood},
-	               &area);
+	               &area, scan->draft);
 }
 
 /* The next word from there on that lies within the bounds of what is protected: most are numbers, or addresses of memory that has nothing to do with it. */
@@ -227,9 +238,12 @@ static inline void scan_param(struct scan *scan, int argument, const void *bytes
 	size_t end = size / sizeof value * sizeof value, at = 0;
 	while ((at = next_within(&scan->view, bytes, at, end)) != end) {
 		memcpy(&value, (const char *)bytes + at, sizeof value);
+		if (scan->draft)
+			memo_draft_word(scan->draft, scan->words + at / sizeof value, value);
 		scan_value(scan, argument, (uint32_t)at, value);
 		at += sizeof value;
 	}
+	scan->words += size / sizeof value;
 }
 
 static void scan_block(struct scan *scan, const void *block, size_t size)
@@ -291,7 +305,15 @@ bool launch_extra_block(void **extra, const void **ret_block, size_t *ret_size)
 	return block && size;
 }
 
-HOOK_HOT void launch_scan(struct call *call, CUfunction function, void **params, void **extra)
+/* An answer without the code's paths is one for want of memory. */
+static bool is_fit(const struct scan *scan)
+{
+	return !scan->draft->unfit && !scan->draft->inside && !scan->call->deferred &&
+	       (!scan->call->concerned || scan->paths || !options_get()->store_paths);
+}
+
+static HOOK_HOT void scan_launch(struct call *call, CUfunction function, void **params, void **extra,
+                                 struct memo_draft *draft)
 {
 	const struct function_info *info = function_info(function);
 	struct scan scan = {.call = call, .info = info, .view = area_view()};
@@ -314,9 +336,20 @@ HOOK_HOT void launch_scan(struct call *call, CUfunction function, void **params,
 		return;
 	}
 	scan.params = params;
-	for (size_t i = 0; i < info->param_count; i++)
+	scan.draft = draft;
+	for (size_t i = 0; i < info->param_count; i++) {
 		if (params[i])
 			scan_param(&scan, (int)i, params[i], info->params[i].bytes);
+		else if (draft)
+			draft->unfit = true;
+	}
+	if (draft && is_fit(&scan))
+		memo_keep(call, info, draft);
+}
+
+void launch_scan(struct call *call, CUfunction function, void **params, void **extra)
+{
+	scan_launch(call, function, params, extra, NULL);
 }
 
 void launch_scan_deferred(struct call *call, CUfunction function, void **params, void **extra)
@@ -327,12 +360,21 @@ void launch_scan_deferred(struct call *call, CUfunction function, void **params,
 	launch_scan(call, function, params, extra);
 }
 
-HOOK_HOT void effect_launch(struct call *call, CUfunction function, void ***params, void ***extra)
+static HOOK_HOT void launch_one(struct call *call, CUfunction function, void ***params, void ***extra)
 {
-	launch_number(call);
-	launch_scan(call, function, *params, extra ? *extra : NULL);
 	call->params = params;
 	call->extra = extra;
+	if (!call->overlaps && memo_gives_twins(call, function, *params))
+		return;
+	call->draft = &call->inline_draft;
+	memo_draft_begin(call->draft);
+	call->serial = launch_number();
+	scan_launch(call, function, *params, extra ? *extra : NULL, call->draft);
+}
+
+HOOK_HOT void effect_launch(struct call *call, CUfunction function, void ***params, void ***extra)
+{
+	launch_one(call, function, params, extra);
 }
 
 /* A grid that starts while the one before it still runs may have read an address before that one wrote it through another mapping. */
@@ -348,8 +390,8 @@ static bool may_overlap(const CUlaunchConfig *config)
 HOOK_HOT void effect_launch_config(struct call *call, const CUlaunchConfig *config, CUfunction function, void ***params,
                                    void ***extra)
 {
-	effect_launch(call, function, params, extra);
-	call->overlaps = call->slot_count && may_overlap(config);
+	call->overlaps = may_overlap(config);
+	launch_one(call, function, params, extra);
 }
 
 void effect_launch_list(struct call *call, const CUDA_LAUNCH_PARAMS *list, unsigned count)
@@ -362,7 +404,7 @@ void effect_launch_list(struct call *call, const CUDA_LAUNCH_PARAMS *list, unsig
 	for (unsigned i = 0; list && i < count; i++) {
 		if (i == 0 && list[i].hStream)
 			call->stream = list[i].hStream;
-		launch_number(call);
+		call->serial = launch_number();
 		launch_scan(call, list[i].function, list[i].kernelParams, NULL);
 	}
 }

@@ -239,4 +239,5 @@ void function_add_variant(const struct function_info *info, const struct variant
 void function_forget(void)
 {
 	atomic_fetch_add_explicit(&epoch, 1, memory_order_acq_rel);
+	hook_stamp_renew();
 }

@@ -28,7 +28,7 @@ static bool holds(const struct variant_guard *guard, const uint8_t *block)
 {
 	uint32_t word;
 	memcpy(&word, block + guard->offset, sizeof word);
-	return guard->small ? word < PATHS_SMALL : (word & guard->mask) == guard->value;
+	return variant_guard_holds(guard, word);
 }
 
 static bool fits(const struct variant *variant, const uint8_t *block)
@@ -118,7 +118,7 @@ static const struct variant *work_out(const struct function_info *info, const ui
 	return variant;
 }
 
-const struct kernel_paths *function_paths_for(const struct function_info *info, const uint8_t *block)
+const struct variant *function_variant(const struct function_info *info, const uint8_t *block)
 {
 	if (!info->readable || info->params_bytes > VARIANT_BLOCK_BYTES)
 		return NULL;
@@ -133,5 +133,11 @@ const struct kernel_paths *function_paths_for(const struct function_info *info, 
 		variant = work_out(info, block);
 		errno = saved;
 	}
+	return variant;
+}
+
+const struct kernel_paths *function_paths_for(const struct function_info *info, const uint8_t *block)
+{
+	const struct variant *variant = function_variant(info, block);
 	return variant ? variant->paths : NULL;
 }

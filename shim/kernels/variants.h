@@ -16,6 +16,11 @@ struct variant_guard {
 	bool small;
 };
 
+static inline bool variant_guard_holds(const struct variant_guard *guard, uint32_t word)
+{
+	return guard->small ? word < PATHS_SMALL : (word & guard->mask) == guard->value;
+}
+
 struct variant {
 	const struct kernel_paths *paths; /* NULL: no better than for any values */
 	size_t guard_count;
@@ -27,8 +32,10 @@ struct variant {
 
 /*
  * What the kernel does in a launch with this parameter block, of info->params_bytes, laid out as the function says. Where nothing is known of such values it is worked out, which
- * takes some runs of the analysis and calls the driver, a few times for each function. NULL: nothing better than function_paths().
+ * takes some runs of the analysis and calls the driver, a few times for each function. NULL: not known. Its paths are NULL where they are no better than function_paths().
  */
+const struct variant *function_variant(const struct function_info *info, const uint8_t *block);
+/* The same, paths alone. NULL: nothing better than function_paths(). */
 const struct kernel_paths *function_paths_for(const struct function_info *info, const uint8_t *block);
 
 /* fork child. */

@@ -3,6 +3,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "shim/hook_state.h"
+
 #define LEAF_BITS 14
 #define LEAF (UINT64_C(1) << LEAF_BITS)
 #define ROOT (UINT64_C(1) << (TWIN_ADDRESS_BITS - TWIN_GRANULE_BITS - LEAF_BITS))
@@ -58,6 +60,7 @@ bool twin_map_set(uint64_t start, uint64_t bytes, enum twin_side side, int64_t d
 		uint64_t entry = (uint64_t)distance | run << ENTRY_RUN_SHIFT | (side == TWIN_ALIAS ? ENTRY_ALIAS : 0);
 		atomic_store_explicit(entry_at(first + i), entry, memory_order_release);
 	}
+	hook_stamp_renew();
 	return true;
 }
 
@@ -69,6 +72,7 @@ void twin_map_clear(uint64_t start, uint64_t bytes)
 		if (entry)
 			atomic_store_explicit(entry, 0, memory_order_release);
 	}
+	hook_stamp_renew();
 }
 
 bool twin_map_get(uint64_t address, uint64_t bytes, enum twin_side side, uint64_t *ret_other)

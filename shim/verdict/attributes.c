@@ -24,8 +24,8 @@ bool attributes_read_only(uint64_t address, void *caller)
 	struct registry *ranges = protect_ranges();
 	struct range *found[NESTED];
 	bool read_only = false;
-	if (options_get()->mode == MODE_LOG || !atomic_load_explicit(&hook_armed, memory_order_relaxed) || !ranges ||
-	    !registry_in_bounds(ranges, address, address + 1))
+	if (options_get()->mode == MODE_LOG || !atomic_load_explicit(&hook_line.armed, memory_order_relaxed) ||
+	    !ranges || !registry_in_bounds(ranges, address, address + 1))
 		return false;
 	size_t count = registry_stab(ranges, address, found, NESTED);
 	for (size_t i = 0; i < count && i < NESTED; i++) {

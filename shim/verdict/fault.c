@@ -144,9 +144,9 @@ static void explain(const char *api, CUresult result)
 	free(found);
 }
 
-void fault_seen(const struct call *call, CUresult result)
+void fault_seen(const char *api, CUresult result)
 {
-	explain(call->entry->name, result);
+	explain(api, result);
 }
 
 static void nap(void)

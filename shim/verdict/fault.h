@@ -30,7 +30,7 @@ void fault_ended(CUcontext context, uint64_t stream, uint64_t noted);
  * The driver answered an error. If it is what a refused store leaves, the first time in this context, and noted launches are in flight there: a violation is
  * recorded, and in strict the process ends. A launch that is alone in flight is named; of several each is a candidate.
  */
-void fault_seen(const struct call *call, CUresult result);
+void fault_seen(const char *api, CUresult result);
 
 /*
  * The program has learnt, by an event or a copy that waited, that some of its work has ended: what is noted is asked for, stream by stream. So launches that ended are

@@ -69,7 +69,7 @@ static void write_note(const struct call *call, const struct call_slot *slot, CU
 	note->told = address_of(call->stream);
 	note->launch = *launch;
 	note->graph = call->graph;
-	note->range = slot->range->handle;
+	note->range = slot->handle;
 	judge_slot_kernel(call, slot, &note->kernel);
 	note->outer = call->judgement->outer;
 	atomic_store_explicit(&note->turn, turn_of(number), memory_order_release);

@@ -265,7 +265,7 @@ static __attribute__((noinline)) CUresult judge_found(struct call *call)
 	call->judgement = make_judgement(call);
 	if (!call->judgement)
 		return CUDA_SUCCESS;
-	call->judgement->outer = outer_call;
+	call->judgement->outer = outer_now();
 	site_capture(&call->judgement->site, call->caller);
 	CUresult result = call->judgement->hit_count ? decide(call) : CUDA_SUCCESS;
 	if (result == CUDA_SUCCESS && call->slot_count)
@@ -282,8 +282,25 @@ static __attribute__((noinline)) CUresult judge_found(struct call *call)
 	return CUDA_SUCCESS;
 }
 
+/* What judge_found() comes to where nothing is to be asked: the place, and the twins. */
+static HOOK_HOT __attribute__((noinline)) void judge_twins(struct call *call)
+{
+	count_verdict(call);
+	hook_count(COUNT_CHECKED);
+	call->judgement = (struct judgement *)(void *)call->inline_judgement;
+	call->judgement->checks = NULL;
+	call->judgement->check_count = call->judgement->hit_count = 0;
+	call->judgement->outer = outer_now();
+	site_capture(&call->judgement->site, call->caller);
+	swap_again(call);
+}
+
 HOOK_HOT CUresult judge_before(struct call *call)
 {
+	if (call->again) {
+		judge_twins(call);
+		return CUDA_SUCCESS;
+	}
 	if (call->refused != CUDA_SUCCESS)
 		return call->refused;
 	/* The driver's answer for memory that it handed out itself. */
@@ -345,11 +362,10 @@ HOOK_HOT CUresult judge_after(struct call *call, CUresult result)
 	if (result == CUDA_SUCCESS && call->entry->blocks)
 		fault_look_around(call->entry->name);
 	if (HOOK_UNLIKELY(result != CUDA_SUCCESS))
-		fault_seen(call, result);
+		fault_seen(call->entry->name, result);
 	if (call->after)
 		call->after(call, result);
-	if (call->serial && result == CUDA_SUCCESS && outer_call.api)
-		outer_call.launches++;
+	hook_thread.launches += call->serial && result == CUDA_SUCCESS;
 	if (call->judgement && result == CUDA_SUCCESS) {
 		if (call->judgement->hit_count)
 			record_hits(call);
@@ -371,6 +387,15 @@ HOOK_HOT CUresult judge_after(struct call *call, CUresult result)
 	if (options_get()->mode == MODE_STRICT)
 		verify_wait_told();
 	return result;
+}
+
+HOOK_COLD void judge_again_looks(const char *api, CUresult result)
+{
+	if (result != CUDA_SUCCESS)
+		fault_seen(api, result);
+	verify_poll();
+	if (options_get()->mode == MODE_STRICT)
+		verify_wait_told();
 }
 
 void judge_finding(const struct verify_finding *finding)

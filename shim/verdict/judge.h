@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "shim/driver.h"
+#include "shim/hook_state.h"
 
 struct call;
 
@@ -21,6 +22,20 @@ CUresult judge_before(struct call *call);
  * earlier checks. Gives back what the call holds. Returns what the program gets: `result`.
  */
 CUresult judge_after(struct call *call, CUresult result);
+
+/* For what comes after a launch: an error, and results of earlier checks. */
+void judge_again_looks(const char *api, CUresult result);
+
+/* The same for a launch that memo_passes() answered; it ends what that began. */
+static inline CUresult judge_again(const char *api, CUresult result)
+{
+	hook_thread.depth--;
+	hook_thread.launches += result == CUDA_SUCCESS;
+	if (HOOK_UNLIKELY(result != CUDA_SUCCESS || atomic_load_explicit(&hook_line.in_flight, memory_order_relaxed) ||
+	                  atomic_load_explicit(&hook_line.telling, memory_order_relaxed)))
+		judge_again_looks(api, result);
+	return result;
+}
 
 /*
  * A library call (cufftExecC2R ...) that writes [start, start + bytes) by its contract, before it is made. True: refuse it (deny), the record is

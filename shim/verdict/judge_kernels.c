@@ -18,17 +18,11 @@ static bool is_hit(const struct judgement *judgement, const struct range *range)
 	return false;
 }
 
-/* Does it point beside its range? */
-static bool beside(const struct call_slot *slot)
-{
-	return slot->value < slot->range->start || slot->value >= slot->range->end;
-}
-
 /* What the kernel's code says about the slot, for records. */
 static struct report_code slot_code(const struct call_slot *slot)
 {
 	bool unknown = slot->verdict == KERNEL_UNKNOWN;
-	return (struct report_code){.verdict = kernel_verdict_name(beside(slot) ? KERNEL_NEAR : slot->verdict),
+	return (struct report_code){.verdict = kernel_verdict_name(slot->beside ? KERNEL_NEAR : slot->verdict),
 	                            .reason = !unknown      ? NULL
 	                                      : slot->paths ? paths_reason_text(slot->paths->reason)
 	                                                    : "was not read",
@@ -95,10 +89,10 @@ CUresult judge_refuse_kernels(const struct call *call)
 static bool outdone(const struct call *call, size_t nth)
 {
 	const struct call_slot *slot = &call->slots[nth];
-	bool outside = beside(slot);
+	bool outside = slot->beside;
 	for (size_t i = 0; i < call->slot_count; i++) {
 		const struct call_slot *other = &call->slots[i];
-		if (other->range == slot->range && (beside(other) == outside ? i < nth : outside))
+		if (other->range == slot->range && (other->beside == outside ? i < nth : outside))
 			return true;
 	}
 	return false;
@@ -111,13 +105,13 @@ static struct report_kernel *node_candidates(const struct call *call, const stru
 	*ret_count = 0;
 	for (size_t i = 0; i < call->slot_count; i++) {
 		all += call->slots[i].range == range;
-		inside += call->slots[i].range == range && !beside(&call->slots[i]);
+		inside += call->slots[i].range == range && !call->slots[i].beside;
 	}
 	/* No more than there are: a launch has one such list for each range. */
 	room = inside ? inside : all;
 	struct report_kernel *kernels = room ? malloc(room * sizeof *kernels) : NULL;
 	for (size_t i = 0; kernels && i < call->slot_count; i++)
-		if (call->slots[i].range == range && !(inside && beside(&call->slots[i])))
+		if (call->slots[i].range == range && !(inside && call->slots[i].beside))
 			judge_slot_kernel(call, &call->slots[i], &kernels[(*ret_count)++]);
 	return kernels;
 }
@@ -254,7 +248,7 @@ bool judge_find_checks(const struct call *call)
 		if (!seen)
 			checks[count++] = (struct check){.slot = i, .owned = judge_owned(slot->range, &judgement->site)};
 		/* Of such a kernel only some launches come here; later ones are named by the place of this. */
-		if (!seen && (slot->seldom || beside(slot)) && (i == 0 || slot->value != slot[-1].value))
+		if (!seen && (slot->seldom || slot->beside) && (i == 0 || slot->value != slot[-1].value))
 			neighbours_keep_site(slot, &judgement->site);
 	}
 	judgement->check_count = count;

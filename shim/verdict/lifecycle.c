@@ -142,7 +142,7 @@ static void fork_child(void)
 	images_reset();
 	if (atomic_load(&initialised)) {
 		atomic_store(&hook_disabled, true);
-		atomic_store(&hook_armed, false);
+		atomic_store(&hook_line.armed, false);
 		atomic_store(&hook_served, false);
 		graphs_reset();
 		twins_postfork_child();
@@ -235,7 +235,7 @@ void lifecycle_start(void)
 void lifecycle_disable(const char *why)
 {
 	atomic_store(&hook_disabled, true);
-	atomic_store(&hook_armed, false);
+	atomic_store(&hook_line.armed, false);
 	atomic_store(&hook_served, false);
 	atomic_fetch_add(&status_page()->disabled, 1);
 	report_note("not active in this process: %s", why);
@@ -266,11 +266,16 @@ void lifecycle_arm(void)
 
 void lifecycle_stop(void)
 {
-	atomic_store(&hook_armed, false);
+	atomic_store(&hook_line.armed, false);
 	close_report();
 	if (options_get()->abort_on_error)
 		abort();
 	_exit(options_get()->exitcode);
+}
+
+__attribute__((visibility("default"))) int cuconst_version(void)
+{
+	return CUCONST_VERSION;
 }
 
 __attribute__((visibility("default"))) cuconst_result cuconst_stats(struct cuconst_stats *ret_stats)

@@ -15,39 +15,78 @@
 	8 /* neighbourhoods that hold one address: one, and for an instant those that it takes the place of */
 #define FIRST_REACH ((uint64_t)1 << 16)
 
-/* One kernel that stores through one slot. The key says both; a writer that takes another's place begins anew. */
-struct writer {
-	_Atomic uint64_t key; /* 0: free */
-	_Atomic uint64_t last, value;
-	_Atomic(const char *) api;
-};
-
-/* How often it was launched. One that takes another's place goes on with its number: else many that take turns would each be at its first launch, always. */
-struct tally {
-	_Atomic uint64_t key, count;
-};
-
 /* Where a checked launch of it came from. Apart from the writers, which are looked through at each look back. */
 struct place {
 	uint64_t key;
 	struct site site;
 };
 
-/* Attachment of one entry of `all`. */
+/* Attachment of one entry of `all`. Its memory is used again for another one, and never given back: marks may point into it. */
 struct neighbourhood {
 	struct writer writers[WRITERS];
 	struct tally tallies[TALLIES];
 	/* Under the lock. */
 	struct place places[WRITERS]; /* of each writer */
 	unsigned protections;
+	struct neighbourhood *next; /* of those that are out of use */
 };
 
 static struct registry *_Atomic all HOOK_DATA;
-static struct lock lock = LOCK_INITIALIZER(LOCK_NEIGHBOURS); /* nothing but the registry is called under it */
+static struct lock lock = LOCK_INITIALIZER(LOCK_NEIGHBOURS); /* only the registry is asked under it */
+static _Atomic(struct neighbourhood *) returned;         /* by whoever gave back the last reference, without a lock */
+static struct neighbourhood *spare;                      /* under the lock */
+
+/* Taken as a whole by make(), so none comes back while another thread looks at it. */
+static void give_back(void *attachment)
+{
+	struct neighbourhood *gone = attachment;
+	gone->next = atomic_load_explicit(&returned, memory_order_relaxed);
+	while (!atomic_compare_exchange_weak_explicit(&returned, &gone->next, gone, memory_order_release,
+	                                              memory_order_relaxed))
+		continue;
+}
+
+/* Late launches may still note themselves in one that is used again: so it is emptied as it is written to. */
+static void empty(struct neighbourhood *used)
+{
+	for (size_t i = 0; i < WRITERS; i++) {
+		struct writer *writer = &used->writers[i];
+		atomic_store_explicit(&writer->key, 0, memory_order_relaxed);
+		atomic_store_explicit(&writer->last, 0, memory_order_relaxed);
+		used->places[i].key = 0;
+	}
+	for (size_t i = 0; i < TALLIES; i++) {
+		atomic_store_explicit(&used->tallies[i].key, 0, memory_order_relaxed);
+		atomic_store_explicit(&used->tallies[i].count, 0, memory_order_relaxed);
+	}
+}
+
+/* Locked. NULL: no memory. */
+static struct neighbourhood *make(void)
+{
+	if (!spare)
+		spare = atomic_exchange_explicit(&returned, NULL, memory_order_acquire);
+	struct neighbourhood *made = spare;
+	if (!made)
+		return calloc(1, sizeof *made);
+	spare = made->next;
+	empty(made);
+	return made;
+}
+
+/* Locked, after each change: what is there all along lies within both bounds at each moment. */
+static void bounds_follow(const struct registry *known)
+{
+	atomic_store_explicit(&hook_line.low, atomic_load_explicit(&known->low, memory_order_relaxed),
+	                      memory_order_relaxed);
+	atomic_store_explicit(&hook_line.high, atomic_load_explicit(&known->high, memory_order_relaxed),
+	                      memory_order_relaxed);
+	hook_stamp_renew();
+}
 
 int neighbours_start(void)
 {
-	const struct registry_hooks hooks = {.release = free};
+	const struct registry_hooks hooks = {.release = give_back};
 	struct registry *made;
 	if (neighbours_all())
 		return 0;
@@ -173,7 +212,7 @@ static void absorb(struct neighbourhood *into, struct neighbourhood *from)
  */
 static bool replace(uint64_t start, uint64_t end, struct range **old, size_t count)
 {
-	struct neighbourhood *made = calloc(1, sizeof *made);
+	struct neighbourhood *made = make();
 	if (!made)
 		return false;
 	made->protections = 1;
@@ -184,11 +223,12 @@ static bool replace(uint64_t start, uint64_t end, struct range **old, size_t cou
 	}
 	const struct registry_spec spec = {.start = start, .end = end, .attachment = made};
 	if (registry_insert(neighbours_all(), &spec, NULL, NULL)) {
-		free(made);
+		give_back(made);
 		return false;
 	}
 	for (size_t i = 0; i < count; i++)
 		registry_remove(neighbours_all(), old[i]->handle, NULL);
+	bounds_follow(neighbours_all());
 	return true;
 }
 
@@ -218,9 +258,12 @@ void neighbours_leave(uint64_t address)
 	struct range *found[OVERLAPPING];
 	lock_acquire(&lock);
 	size_t count = holding(address, found);
-	for (size_t i = 0; i < count; i++)
-		if (!--((struct neighbourhood *)found[i]->attachment)->protections)
-			registry_remove(neighbours_all(), found[i]->handle, NULL);
+	for (size_t i = 0; i < count; i++) {
+		if (--((struct neighbourhood *)found[i]->attachment)->protections)
+			continue;
+		registry_remove(neighbours_all(), found[i]->handle, NULL);
+		bounds_follow(neighbours_all());
+	}
 	put_each(found, count);
 	lock_release(&lock);
 }
@@ -235,27 +278,28 @@ static uint64_t tally_key(uint64_t key, const struct call_slot *slot)
 }
 
 static HOOK_HOT bool note_in(struct neighbourhood *neighbourhood, const struct call_slot *slot, uint64_t serial,
-                             const char *api)
+                             const char *api, struct neighbours_mark *ret_mark)
 {
 	uint64_t key = key_of(slot);
 	struct writer *writer = writer_at(neighbourhood, key);
-	uint64_t count = atomic_fetch_add_explicit(&tally_at(neighbourhood, tally_key(key, slot))->count, 1,
-	                                           memory_order_relaxed) +
-	                 1;
-	atomic_store_explicit(&writer->value, slot->value, memory_order_relaxed);
-	atomic_store_explicit(&writer->api, api, memory_order_relaxed);
-	atomic_store_explicit(&writer->last, serial, memory_order_release);
-	return !(count & (count - 1));
+	struct tally *tally = tally_at(neighbourhood, tally_key(key, slot));
+	uint64_t count = atomic_fetch_add_explicit(&tally->count, 1, memory_order_relaxed) + 1;
+	writer_note(writer, slot->value, serial, api);
+	*ret_mark = (struct neighbours_mark){writer, tally, key};
+	return neighbours_is_due(count);
 }
 
-HOOK_HOT bool neighbours_note(const struct call_slot *slot, uint64_t serial, const char *api)
+HOOK_HOT bool neighbours_note(const struct call_slot *slot, uint64_t serial, const char *api,
+                              struct neighbours_mark *ret_mark)
 {
 	struct range *found[OVERLAPPING];
+	struct neighbours_mark mark = {0};
 	bool due = false;
 	size_t count = holders_of(slot, found);
 	for (size_t i = 0; i < count; i++)
-		due |= note_in(found[i]->attachment, slot, serial, api);
+		due |= note_in(found[i]->attachment, slot, serial, api, &mark);
 	put_each(found, count);
+	*ret_mark = count == 1 ? mark : (struct neighbours_mark){0};
 	return due;
 }
 

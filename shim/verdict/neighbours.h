@@ -14,6 +14,7 @@
 
 #include "registry/registry.h"
 #include "shim/report/report.h"
+#include "shim/verdict/neighbours_mark.h"
 
 struct call_slot; /* effects/call.h */
 
@@ -38,9 +39,9 @@ static inline bool neighbours_hit(struct registry *all, uint64_t address)
 
 /*
  * Launch number `serial` by `api` stores, or may store, through this slot, whose value lies in a neighbourhood. True: ranges beside it are to be checked after
- * it, neighbours_beside() names them.
+ * it, neighbours_beside() names them. *ret_mark is where that was noted, if in one place: for the next launch, as long as hook_stamp() answers the same.
  */
-bool neighbours_note(const struct call_slot *slot, uint64_t serial, const char *api);
+bool neighbours_note(const struct call_slot *slot, uint64_t serial, const char *api, struct neighbours_mark *ret_mark);
 
 /* The ranges nearest to the address in its allocation, on both sides. References. At most NEIGHBOURS_BESIDE. */
 #define NEIGHBOURS_BESIDE 16

@@ -130,11 +130,12 @@ static int end_protection(registry_handle handle, struct range **ret_range)
 	int error = registry_remove(ranges, handle, ret_range);
 	if (error)
 		return error;
+	hook_stamp_renew();
 	forget_home(handle);
 	if (registry_empty(ranges))
-		atomic_store(&hook_armed, false);
+		atomic_store(&hook_line.armed, false);
 	if (!registry_empty(ranges)) /* a protect() in another thread came between */
-		atomic_store(&hook_armed, !atomic_load(&hook_disabled));
+		atomic_store(&hook_line.armed, !atomic_load(&hook_disabled));
 	return 0;
 }
 
@@ -158,6 +159,7 @@ static cuconst_result insert(uint64_t start, uint64_t end, const char *label, un
 	struct range *range;
 	if (registry_insert(ranges, &spec, ret_handle, &range))
 		return CUCONST_ERROR_OUT_OF_MEMORY;
+	hook_stamp_renew();
 	atomic_store_explicit(&range->mark, launch_serial(), memory_order_relaxed);
 	range_put(range);
 	return CUCONST_OK;
@@ -220,7 +222,7 @@ API cuconst_result cuconst_protect(uint64_t ptr, size_t bytes, const char *label
 	}
 	remember_home(handle, context, ptr);
 	atomic_fetch_add(&ranges_ever, 1);
-	atomic_store(&hook_armed, true);
+	atomic_store(&hook_line.armed, true);
 	*ret_handle = handle;
 	return CUCONST_OK;
 }
@@ -238,7 +240,7 @@ uint64_t protect_add_twin(uint64_t start, uint64_t bytes, int device)
 		return 0;
 	}
 	remember_home(handle, NULL, start);
-	atomic_store(&hook_armed, true);
+	atomic_store(&hook_line.armed, true);
 	return handle;
 }
 
@@ -384,11 +386,6 @@ API cuconst_result cuconst_query(uint64_t ptr, size_t bytes, struct cuconst_rang
 	return CUCONST_OK;
 }
 
-API int cuconst_version(void)
-{
-	return CUCONST_VERSION;
-}
-
 API int cuconst_last_cuda_error(void)
 {
 	return (int)last_cuda_error;
@@ -482,6 +479,7 @@ void protect_context_ending(CUcontext context, bool ending)
 {
 	if (ranges && !registry_empty(ranges))
 		registry_each(ranges, mark_ending, &(struct ending){context, ending});
+	hook_stamp_renew();
 }
 
 void protect_context_ended(struct call *call, CUcontext context)

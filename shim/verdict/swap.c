@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "shim/cuconst.h"
+#include "shim/effects/launch_memo.h"
 #include "shim/effects/launches.h"
 #include "shim/kernels/function.h"
 #include "shim/twins/twin.h"
@@ -173,15 +174,34 @@ static bool copy_extra(struct call *call, const struct function_info *info)
 	return true;
 }
 
+/* Were all slots given twins, whoever launches it, and from wherever? Then the next such launch needs no question. */
+static bool is_settled(const struct call *call)
+{
+	if (options_get()->suppressions || call->copy || !*call->params)
+		return false;
+	for (size_t i = 0; i < call->slot_count; i++)
+		if (!call->slots[i].twin || call->slots[i].beside || call->slots[i].range->owner)
+			return false;
+	return true;
+}
+
 bool swap_slots(struct call *call)
 {
 	if (options_get()->mode != MODE_STRICT || !call->params || call->overlaps || !find_twins(call))
 		return false;
 	const struct function_info *info = call->slots[0].function;
-	if (*call->params ? copy_params(call, info) : call->extra && copy_extra(call, info))
+	if (*call->params ? copy_params(call, info) : call->extra && copy_extra(call, info)) {
+		if (call->draft && is_settled(call))
+			memo_keep_twins(call);
 		return true;
+	}
 	forget_twins(call);
 	return false;
+}
+
+void swap_again(struct call *call)
+{
+	copy_params(call, call->slots[0].function);
 }
 
 bool swap_guards(const struct call *call, const struct range *range)

@@ -16,6 +16,9 @@ struct range;
  */
 bool swap_slots(struct call *call);
 
+/* The same for a launch that has its twins already (call->again): they go into a copy of its parameters, which fits into the call. */
+void swap_again(struct call *call);
+
 /* Was every slot through which the launch may reach this range swapped? Then the hardware guards it. */
 bool swap_guards(const struct call *call, const struct range *range);
 

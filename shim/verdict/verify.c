@@ -436,7 +436,7 @@ size_t verify_drain(uint64_t ms)
 	pthread_mutex_unlock(&verify.lock);
 	for (;;) {
 		verify_poll();
-		if (atomic_load(&verify.in_flight) == 0 || !any_before(last) || now_ms() - start >= ms)
+		if (atomic_load(&hook_line.in_flight) == 0 || !any_before(last) || now_ms() - start >= ms)
 			break;
 		nap();
 	}
@@ -472,11 +472,11 @@ bool verify_settle(struct range *const *ranges, size_t count, uint64_t ms)
 
 void verify_wait_told(void)
 {
-	if (atomic_load(&verify.telling) == 0)
+	if (atomic_load(&hook_line.telling) == 0)
 		return;
 	int saved = errno;
 	uint64_t start = now_ms();
-	while (atomic_load(&verify.telling) && now_ms() - start < TOLD_WAIT_MS)
+	while (atomic_load(&hook_line.telling) && now_ms() - start < TOLD_WAIT_MS)
 		nap();
 	errno = saved;
 }
@@ -499,6 +499,8 @@ void verify_postfork_child(void)
 	struct verify_driver driver = verify.driver;
 	void (*finding)(const struct verify_finding *) = verify.finding;
 	uint64_t generation = verify.generation;
+	atomic_store(&hook_line.in_flight, 0);
+	atomic_store(&hook_line.telling, 0);
 	verify = (struct verify_state){.driver = driver,
 	                               .finding = finding,
 	                               .lock = PTHREAD_MUTEX_INITIALIZER,

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "shim/hook_state.h"
 #include "shim/verdict/verify.h"
 #include "shim/verdict/verify_arena.h"
 #include "shim/verdict/verify_device.h"
@@ -137,9 +138,7 @@ struct verify_state {
 	bool have_keys;
 	_Atomic unsigned captures;      /* that run, or are about to begin */
 	_Atomic unsigned synchronizing; /* threads in verify_synchronize() */
-	_Atomic uint64_t in_flight;     /* ops in queues or being handled: what verify_poll() looks at */
-	_Atomic uint64_t checks;        /* of these, checks */
-	_Atomic unsigned telling;       /* threads that hand a finding from a queue on */
+	_Atomic uint64_t checks;        /* of hook_line.in_flight */
 	_Atomic uint64_t verified, unverified, inconclusive;
 	_Atomic bool watching;           /* the watcher was started, or must not be */
 	_Atomic uint32_t watcher_asleep; /* futex */

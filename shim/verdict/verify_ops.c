@@ -1,5 +1,4 @@
 /* Bookkeeping of what is in flight: who overlaps whom, what a result means, in which order results are told. */
-#include "shim/hook_state.h"
 #include "shim/verdict/verify_internal.h"
 
 #include <errno.h>
@@ -209,7 +208,7 @@ struct verify_op *verify_op_new(struct verify_baseline *baseline, struct range *
 		queue->tail = op;
 		if (kind == VERIFY_OP_CHECK)
 			atomic_fetch_add(&verify.checks, 1);
-		atomic_fetch_add(&verify.in_flight, 1);
+		atomic_fetch_add(&hook_line.in_flight, 1);
 	}
 	return op;
 }
@@ -237,7 +236,7 @@ static struct range *end_op(struct verify_op *op)
 	if (op->queue) {
 		if (op->kind == VERIFY_OP_CHECK)
 			atomic_fetch_sub(&verify.checks, 1);
-		atomic_fetch_sub(&verify.in_flight, 1);
+		atomic_fetch_sub(&hook_line.in_flight, 1);
 		queue_put(op->queue);
 	}
 	op->used = false;
@@ -458,7 +457,7 @@ static struct verify_op *next_arrived(void)
 
 HOOK_HOT size_t verify_poll(void)
 {
-	if (atomic_load_explicit(&verify.in_flight, memory_order_relaxed) == 0)
+	if (atomic_load_explicit(&hook_line.in_flight, memory_order_relaxed) == 0)
 		return 0;
 	int saved = errno;
 	size_t handled = 0;
@@ -473,11 +472,11 @@ HOOK_HOT size_t verify_poll(void)
 		if (settle(op, &finding)) {
 			struct verify_queue *queue = op->queue;
 			queue->busy = true;
-			atomic_fetch_add(&verify.telling, 1);
+			atomic_fetch_add(&hook_line.telling, 1);
 			pthread_mutex_unlock(&verify.lock);
 			tell(op, &finding);
 			pthread_mutex_lock(&verify.lock);
-			atomic_fetch_sub(&verify.telling, 1);
+			atomic_fetch_sub(&hook_line.telling, 1);
 			queue->busy = false;
 		}
 		deferred[deferred_count++] = end_op(op);

@@ -30,7 +30,7 @@ static void nap(long ns)
 static void sleep_until_woken(void)
 {
 	atomic_store(&verify.watcher_asleep, 1);
-	if (atomic_load(&verify.in_flight) == 0)
+	if (atomic_load(&hook_line.in_flight) == 0)
 		syscall(SYS_futex, &verify.watcher_asleep, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
 	atomic_store(&verify.watcher_asleep, 0);
 }
@@ -44,7 +44,7 @@ static void *watch(void *unused)
 		if (verify_poll()) {
 			pause = POLL_NS;
 			idle = 0;
-		} else if (atomic_load(&verify.in_flight)) {
+		} else if (atomic_load(&hook_line.in_flight)) {
 			pause = pause * 2 < POLL_MAX_NS ? pause * 2 : POLL_MAX_NS;
 			idle = 0;
 		} else if (++idle > LINGER) {

@@ -167,7 +167,7 @@ static void outermost_only(void)
 	outer_call = (struct outer){0};
 	CHECK_REFUSED(cufftExecC2R(plan, A, A));
 	/* Nothing protected: no name is kept. */
-	atomic_store(&hook_armed, false);
+	atomic_store(&hook_line.armed, false);
 	seen = (struct outer){.api = "unset"};
 	CHECK_PASSED(cufftExecC2R(plan, A, A));
 	CHECK(!seen.api);
@@ -231,7 +231,7 @@ int main(int argc, char **argv)
 	answer = dlsym(library, "fake_cufft_answer");
 	CHECK(inside && calls && answer);
 	CHECK(!protect_start());
-	atomic_store(&hook_armed, true);
+	atomic_store(&hook_line.armed, true);
 	for (size_t i = 0; argc == 2 && i < sizeof tests / sizeof *tests; i++)
 		if (!strcmp(argv[1], tests[i].name)) {
 			tests[i].run();

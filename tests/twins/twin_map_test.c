@@ -3,6 +3,8 @@
 
 #include <criterion/criterion.h>
 
+#include "shim/hook_state.h"
+
 #define G TWIN_GRANULE
 #define BASE (UINT64_C(0x7) << 32)
 
@@ -23,6 +25,17 @@ Test(twin_map, empty)
 	cr_assert_eq(other, 77);
 	twin_map_clear(BASE, G);
 	twin_map_clear(UINT64_MAX & ~(G - 1), G);
+}
+
+/* Who remembers a twin remembers the stamp. */
+Test(twin_map, each_change_is_told)
+{
+	uint64_t stamp = hook_stamp();
+	cr_assert(twin_map_set(BASE, G, TWIN_ORIGINAL, 5 * (int64_t)G));
+	cr_assert_neq(hook_stamp(), stamp);
+	stamp = hook_stamp();
+	twin_map_clear(BASE, G);
+	cr_assert_neq(hook_stamp(), stamp);
 }
 
 Test(twin_map, one_mapping)

@@ -2,8 +2,8 @@
  * What a launch costs under the shim, on a driver that answers at once. Prints a Markdown table: median and 99th
  * percentile of batches, in ns for one launch, and the ratio to a launch that goes to the driver directly. Run with
  * the shim preloaded; a name of a case as argument runs that one alone, for a profiler, in so many batches as a second argument says. With "cold" in
- * its place every launch finds the caches full of other things, as in a real program, and is timed alone. With mode=strict the cases are those of a launch
- * whose argument is replaced.
+ * its place every launch finds the caches full of other things, as in a real program, and is timed alone; with "trace" a few launches are marked for lines.py.
+ * With mode=strict the cases are those of a launch whose argument is replaced.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -27,6 +27,9 @@
 #define FLUSH ((size_t)4 << 20) /* more than a second-level cache holds */
 #define FLUSH_CODE ((size_t)2 << 20)
 #define LINE 64
+#define WARM                                                                                                           \
+	1500 /* launches before those that are marked: by then few are the first of their kind, or the 1st, 2nd, 4th... */
+#define MARKED 15
 
 static CUdeviceptr region, elsewhere[3];
 static CUdeviceptr tensors[STUB_TENSORS];
@@ -255,12 +258,37 @@ static double sample(void (*launch)(void), bool cold)
 	return (now() - start) / (cold ? 1 : BATCH);
 }
 
+/* Around each launch the marker is written, for who follows all accesses to memory. */
+static int trace(void (*launch)(void))
+{
+	static volatile uint64_t marker __attribute__((aligned(LINE)));
+	char line[512];
+	FILE *maps = fopen("/proc/self/maps", "r");
+
+	if (!maps)
+		return 1;
+	for (int i = 0; i < WARM; i++)
+		launch();
+	printf("marker %" PRIxPTR "\nstack %" PRIxPTR "\n", (uintptr_t)&marker, (uintptr_t)line);
+	while (fgets(line, sizeof line, maps))
+		printf("%s", line);
+	fclose(maps);
+	fflush(stdout);
+	for (int i = 0; i < MARKED; i++) {
+		marker = 1;
+		launch();
+		marker = 0;
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static double ns[SAMPLES];
 	bool cold = argc > 2 && !strcmp(argv[2], "cold");
+	bool traced = argc > 2 && !strcmp(argv[2], "trace");
 	const char *only = argc > 1 && strcmp(argv[1], "all") ? argv[1] : NULL;
-	int samples = argc > 2 && !cold ? atoi(argv[2]) : SAMPLES;
+	int samples = argc > 2 && !cold && !traced ? atoi(argv[2]) : SAMPLES;
 	double first = 0;
 	const char *options = getenv("CUCONST_OPTIONS");
 	bool strict = options && strstr(options, "mode=strict");
@@ -286,6 +314,8 @@ int main(int argc, char **argv)
 			continue;
 		protect(cases[at].ranges);
 		cases[at].launch();
+		if (traced)
+			return trace(cases[at].launch);
 		before = stub_checks;
 		for (int i = 0; i < samples; i++)
 			ns[i] = sample(cases[at].launch, cold);

@@ -15,6 +15,12 @@ static struct function_info *function(const char *name)
 	return info;
 }
 
+static bool note(const struct call_slot *slot, uint64_t serial, const char *api)
+{
+	struct neighbours_mark mark;
+	return neighbours_note(slot, serial, api, &mark);
+}
+
 static void set_up(void)
 {
 	cr_assert_eq(protect_start(), 0);
@@ -55,7 +61,7 @@ Test(neighbours, those_that_overlap_become_one, .init = set_up)
 	struct call_slot slot = {.function = kernel, .value = 0x1800};
 	cr_assert(neighbours_join(0x1000, 0x2000));
 	cr_assert(neighbours_join(0x4000, 0x5000));
-	neighbours_note(&slot, 7, "cuLaunchKernel");
+	note(&slot, 7, "cuLaunchKernel");
 	cr_assert(neighbours_join(0x1800, 0x4800), "it reaches into both");
 	cr_assert_eq(atomic_load(&neighbours_all()->live), 1);
 	cr_assert(hit(0x1000) && hit(0x3000) && hit(0x4fff));
@@ -79,12 +85,12 @@ Test(neighbours, first_second_fourth_eighth, .init = set_up)
 	other.argument = 3;
 	cr_assert(neighbours_join(0x1000, 0x9000));
 	for (unsigned i = 1; i <= 1000; i++) {
-		bool now = neighbours_note(&slot, i, "cuLaunchKernel");
+		bool now = note(&slot, i, "cuLaunchKernel");
 		cr_assert_eq(now, !(i & (i - 1)), "%u", i);
 		due += now;
 	}
 	cr_assert_eq(due, 10);
-	cr_assert(neighbours_note(&other, 2000, "cuLaunchKernel"), "another argument begins anew");
+	cr_assert(note(&other, 2000, "cuLaunchKernel"), "another argument begins anew");
 }
 
 Test(neighbours, what_lies_in_a_range_has_its_own_number, .init = set_up)
@@ -94,9 +100,9 @@ Test(neighbours, what_lies_in_a_range_has_its_own_number, .init = set_up)
 	inside.seldom = true;
 	cr_assert(neighbours_join(0x1000, 0x9000));
 	for (unsigned i = 1; i <= 4; i++)
-		neighbours_note(&beside, i, "cuLaunchKernel");
-	cr_assert(neighbours_note(&inside, 5, "cuLaunchKernel") && neighbours_note(&inside, 6, "cuLaunchKernel"));
-	cr_assert(!neighbours_note(&inside, 7, "cuLaunchKernel") && !neighbours_note(&beside, 8, "cuLaunchKernel"));
+		note(&beside, i, "cuLaunchKernel");
+	cr_assert(note(&inside, 5, "cuLaunchKernel") && note(&inside, 6, "cuLaunchKernel"));
+	cr_assert(!note(&inside, 7, "cuLaunchKernel") && !note(&beside, 8, "cuLaunchKernel"));
 	/* One kernel through one parameter is named once. */
 	struct report_kernel named[NEIGHBOURS_WRITERS];
 	cr_assert_eq(neighbours_writers(add(0x2000, 0x2100), 0, named, NEIGHBOURS_WRITERS), 1);
@@ -113,7 +119,7 @@ Test(neighbours, who_is_named, .init = set_up)
 	for (unsigned i = 0; i < 12; i++) {
 		struct call_slot slot = {
 			.function = function(names[i]), .argument = (int)i - 1, .offset = 8 * i, .value = 0x3000 + i};
-		neighbours_note(&slot, 100 + i, "cuLaunchKernelEx");
+		note(&slot, 100 + i, "cuLaunchKernelEx");
 		if (i == 11)
 			neighbours_keep_site(&slot, &site);
 	}
@@ -139,7 +145,7 @@ Test(neighbours, more_kernels_than_places, .init = set_up)
 	cr_assert(neighbours_join(0x1000, 0x9000));
 	for (unsigned i = 1; i <= 5000; i++) {
 		struct call_slot slot = {.function = function("kernel"), .argument = (int)i, .value = 0x3000};
-		neighbours_note(&slot, i, "cuLaunchKernel");
+		note(&slot, i, "cuLaunchKernel");
 	}
 	cr_assert_eq(neighbours_writers(range, 4000, named, NEIGHBOURS_WRITERS), NEIGHBOURS_WRITERS);
 	cr_assert_eq(named[0].argument, 4094, "what is too large for its field is cut");
@@ -156,7 +162,7 @@ static unsigned due_in_last(unsigned pointers, unsigned launches, unsigned *ret_
 		for (unsigned k = 0; k < pointers; k++) {
 			struct call_slot slot = {
 				.function = kernel, .argument = (int)(k / 500), .offset = k % 500 * 8, .value = 0x3000};
-			due += neighbours_note(&slot, i, "cuLaunchKernel");
+			due += note(&slot, i, "cuLaunchKernel");
 		}
 		*ret_all += due;
 	}
@@ -187,10 +193,10 @@ Test(neighbours, counts_of_those_that_become_one, .init = set_up)
 	struct call_slot slot = {.function = function("kernel"), .value = 0x1800};
 	cr_assert(neighbours_join(0x1000, 0x2000));
 	for (unsigned i = 1; i <= 4; i++)
-		neighbours_note(&slot, i, "cuLaunchKernel");
+		note(&slot, i, "cuLaunchKernel");
 	cr_assert(neighbours_join(0x1800, 0x4800));
-	cr_assert(!neighbours_note(&slot, 5, "cuLaunchKernel") && !neighbours_note(&slot, 6, "cuLaunchKernel") &&
-	          !neighbours_note(&slot, 7, "cuLaunchKernel") && neighbours_note(&slot, 8, "cuLaunchKernel"));
+	cr_assert(!note(&slot, 5, "cuLaunchKernel") && !note(&slot, 6, "cuLaunchKernel") &&
+	          !note(&slot, 7, "cuLaunchKernel") && note(&slot, 8, "cuLaunchKernel"));
 }
 
 Test(neighbours, the_nearest_on_both_sides, .init = set_up)
@@ -224,7 +230,7 @@ static void *noting(void *data)
 	struct call_slot slot = {.function = data, .value = 0x3000};
 	for (uint64_t i = 1; i <= 20000; i++) {
 		slot.argument = (int)(i % 7);
-		neighbours_note(&slot, i, "cuLaunchKernel");
+		note(&slot, i, "cuLaunchKernel");
 		if (i % 1000 == 0)
 			neighbours_keep_site(&slot, &(struct site){.python_count = 0});
 	}

@@ -97,7 +97,7 @@ void drop(void)
 	behaved();
 	fake_drop(range);
 	cr_assert_eq(fake_live_ranges(), 0, "a reference was lost");
-	cr_assert_eq(verify.in_flight, 0);
+	cr_assert_eq(hook_line.in_flight, 0);
 	for (struct verify_home *home = verify.homes; home; home = home->next) {
 		cr_assert_eq(home->free_slots, VERIFY_SLOTS, "a slot was lost");
 		cr_assert_eq(home->arena.used_bytes, 0, "baseline memory was lost");

@@ -1,0 +1,214 @@
+#include "shim/effects/launch_memo.h"
+
+#include <string.h>
+
+#include "shim/effects/launch_memo_internal.h"
+#include "shim/effects/launches.h"
+#include "shim/hook_state.h"
+#include "shim/kernels/variants.h"
+#include "shim/verdict/options.h"
+
+struct memo_layout memo_layouts[1u << MEMO_LAYOUTS_BITS];
+struct memo_place memo_places[1u << MEMO_PLACES_BITS];
+
+/* The launch that comes now; its words are apart. */
+struct now {
+	uint64_t function, stamp, at, mixed; /* `at` as a place has it, `mixed` of the words so far */
+	void *const *params;
+	size_t words;
+};
+
+/* How many words each parameter has. False: not known. */
+static inline bool read_layout(const struct now *now, uint64_t words[MEMO_PARAMS / MEMO_WORD], size_t *ret_params)
+{
+	struct memo_layout *layout = memo_layout_of(now->function);
+	uint32_t sequence = atomic_load_explicit(&layout->sequence, memory_order_acquire);
+	*ret_params = atomic_load_explicit(&layout->params, memory_order_acquire);
+	if (sequence & 1 || *ret_params > MEMO_PARAMS || memo_peek(&layout->function) != now->function ||
+	    memo_peek(&layout->stamp) != now->stamp)
+		return false;
+	for (size_t i = 0; i * MEMO_WORD < *ret_params; i++)
+		words[i] = memo_peek(&layout->words[i]);
+	return atomic_load_explicit(&layout->sequence, memory_order_relaxed) == sequence;
+}
+
+/* The words within the bounds. False: not known how to find them, or too many. */
+static inline bool read_words(struct now *now, uint64_t word[MEMO_WORDS])
+{
+	uint64_t words[MEMO_PARAMS / MEMO_WORD], value;
+	size_t params, at = 0;
+	if (!read_layout(now, words, &params))
+		return false;
+	uint64_t low = atomic_load_explicit(&hook_line.low, memory_order_relaxed);
+	uint64_t high = atomic_load_explicit(&hook_line.high, memory_order_relaxed);
+	for (size_t i = 0; i < params; i++) {
+		const char *bytes = now->params[i];
+		if (!bytes)
+			return false;
+		for (const char *end = bytes + MEMO_WORD * ((const uint8_t *)words)[i]; bytes != end;
+		     bytes += MEMO_WORD, at++) {
+			memcpy(&value, bytes, sizeof value);
+			if (HOOK_LIKELY(value < low || value >= high))
+				continue;
+			if (now->words == MEMO_WORDS)
+				return false;
+			now->at |= (uint64_t)at << 8 * now->words;
+			now->mixed = memo_mixed(now->mixed, value);
+			word[now->words++] = value;
+		}
+	}
+	return true;
+}
+
+/* Do the parameters have the values that the answer hangs on? */
+static __attribute__((noinline)) bool guards_hold(const struct memo_place *place, void *const *params, size_t guards,
+                                                  uint32_t sequence)
+{
+	for (size_t i = 0; i < guards && i < MEMO_GUARDS; i++) {
+		uint64_t what = memo_peek(&place->guard[i].what), value = memo_peek(&place->guard[i].value);
+		/* Where to look must not be torn. */
+		if (atomic_load_explicit(&place->sequence, memory_order_relaxed) != sequence)
+			return false;
+		const struct variant_guard guard = {
+			.mask = (uint32_t)(what >> 32), .value = (uint32_t)value, .small = what >> 8 & 1};
+		uint32_t word;
+		memcpy(&word, (const char *)params[what & 0xff] + (what >> 16 & 0xffff), sizeof word);
+		if (!variant_guard_holds(&guard, word))
+			return false;
+	}
+	return true;
+}
+
+static inline bool same_launch(const struct memo_place *place, const struct now *now, const uint64_t *word,
+                               uint32_t counts)
+{
+	if (memo_peek(&place->function) != now->function || memo_peek(&place->stamp) != now->stamp ||
+	    (counts >> 8 & 0xff) != now->words || memo_peek(&place->at) != now->at)
+		return false;
+	for (size_t i = 0; i < now->words; i++)
+		if (memo_peek(&place->word[i]) != word[i])
+			return false;
+	return true;
+}
+
+/* A launch that was kept, and none of whose notes is due. */
+struct found {
+	struct memo_place *place;
+	uint32_t sequence, counts; /* the place's */
+	uint64_t word[MEMO_WORDS], noted;
+	struct neighbours_mark note[MEMO_NOTES];
+};
+
+static inline unsigned verdict_of(const struct found *found)
+{
+	return found->counts & 0xf;
+}
+
+static inline unsigned swaps_of(const struct found *found)
+{
+	return found->counts >> 4 & 0xf;
+}
+
+static inline unsigned notes_of(const struct found *found)
+{
+	return found->counts >> 16 & 0xff;
+}
+
+static inline bool is_held(const struct found *found)
+{
+	return atomic_load_explicit(&found->place->sequence, memory_order_relaxed) == found->sequence;
+}
+
+/* False: another launch's place; or the place of a note is another's by now; or the launch is one that is to be checked. */
+static inline bool read_place(struct found *found, const struct now *now)
+{
+	struct memo_place *place = memo_place_of(now->mixed);
+	found->place = place;
+	found->sequence = atomic_load_explicit(&place->sequence, memory_order_acquire);
+	found->counts = atomic_load_explicit(&place->counts, memory_order_acquire);
+	size_t notes = notes_of(found), guards = found->counts >> 24;
+	if (found->sequence & 1 || notes > MEMO_NOTES || !same_launch(place, now, found->word, found->counts))
+		return false;
+	found->noted = memo_peek(&place->noted);
+	for (size_t i = 0; i < notes; i++) {
+		struct memo_note *kept = memo_note_of(place, i);
+		found->note[i].writer = atomic_load_explicit(&kept->writer, memory_order_acquire);
+		found->note[i].tally = atomic_load_explicit(&kept->tally, memory_order_acquire);
+		found->note[i].key = memo_peek(&kept->key);
+	}
+	if ((guards && !guards_hold(place, now->params, guards, found->sequence)) || !is_held(found))
+		return false;
+	for (size_t i = 0; i < notes; i++)
+		if (!neighbours_mark_waits(&found->note[i]))
+			return false;
+	return true;
+}
+
+static HOOK_HOT __attribute__((noinline)) bool find(CUfunction function, void **params, struct found *ret)
+{
+	struct now now = {.function = (uintptr_t)function, .stamp = hook_stamp(), .params = params};
+	now.mixed = memo_mixed(0, now.function);
+	/* What is captured does not run now. */
+	if (!params || atomic_load_explicit(&hook_line.captures, memory_order_relaxed) || !read_words(&now, ret->word))
+		return false;
+	ret->counts = MEMO_NO_CONCERN;
+	return !now.words || read_place(ret, &now);
+}
+
+static inline uint64_t note_all(const struct found *found, const char *api)
+{
+	uint64_t serial = launch_number();
+	for (size_t i = 0; i < notes_of(found); i++)
+		neighbours_mark_note(&found->note[i], found->word[found->noted >> 8 * i & (MEMO_WORDS - 1)], serial, api);
+	return serial;
+}
+
+HOOK_HOT bool memo_passes(CUfunction function, void **params, const char *api)
+{
+	struct hook_counts *counts = hook_counts_own();
+	struct found found;
+	if (!counts || !find(function, params, &found) || swaps_of(&found))
+		return false;
+	note_all(&found, api);
+	hook_count_own(counts, COUNT_LAUNCH);
+	if (verdict_of(&found) != MEMO_NO_CONCERN) {
+		hook_count_own(counts, (enum hook_counter)(COUNT_CLEAN + verdict_of(&found)));
+		hook_count_own(counts, COUNT_CHECKED);
+	}
+	hook_thread.depth++;
+	return true;
+}
+
+/* False: the place is another launch's by now. */
+static inline bool read_swaps(const struct found *found, struct call *call)
+{
+	const struct memo_place *place = found->place;
+	for (size_t i = 0; i < swaps_of(found) && i < MEMO_SWAPS; i++) {
+		uint64_t what = memo_peek(&place->swap[i].what);
+		call->slots[i] = (struct call_slot){
+			.function = atomic_load_explicit(&place->info, memory_order_acquire),
+			.paths = atomic_load_explicit(&place->paths, memory_order_acquire),
+			.verdict = KERNEL_STORES,
+			.argument = (int)(what >> 8 & 0xffff),
+			.offset = (uint32_t)(what >> 32),
+			.value = found->word[what & (MEMO_WORDS - 1)],
+			.handle = memo_peek(&place->swap[i].range),
+			.twin = memo_peek(&place->swap[i].twin),
+		};
+	}
+	return is_held(found);
+}
+
+HOOK_HOT bool memo_gives_twins(struct call *call, CUfunction function, void **params)
+{
+	struct found found;
+	_Static_assert(MEMO_SWAPS <= CALL_INLINE_SLOTS, "they fit into the call");
+	if (options_get()->mode != MODE_STRICT || !find(function, params, &found) || !swaps_of(&found) ||
+	    !read_swaps(&found, call))
+		return false;
+	call->slot_count = swaps_of(&found);
+	call->verdict = (enum kernel_verdict)(KERNEL_CLEAN + verdict_of(&found));
+	call->concerned = call->again = true;
+	call->serial = note_all(&found, call->entry->name);
+	return true;
+}

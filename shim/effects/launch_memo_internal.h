@@ -1,0 +1,88 @@
+/*
+ * The tables of launch_memo.c, which reads them, and launch_memo_keep.c, which writes them; nobody else includes it.
+ *
+ * Each entry is guarded by a sequence number, odd while it is written; every member is atomic, so a torn read is seen, not undefined. What is read is used only after the
+ * second look at the number.
+ */
+#ifndef CUCONST_EFFECTS_LAUNCH_MEMO_INTERNAL_H
+#define CUCONST_EFFECTS_LAUNCH_MEMO_INTERNAL_H
+
+#include "shim/effects/launch_memo.h"
+
+#define MEMO_LAYOUTS_BITS 10
+#define MEMO_PLACES_BITS 11
+#define MEMO_PARAMS 40     /* of a function whose launches are kept */
+#define MEMO_GUARDS 8      /* conditions on the values of the parameters */
+#define MEMO_SWAPS 4       /* words that are given a twin */
+#define MEMO_NO_CONCERN 15 /* in place of a verdict */
+#define MEMO_WORD sizeof(uint64_t)
+
+/* How many whole words each parameter of a function has. A cache line. */
+struct memo_layout {
+	_Atomic uint32_t sequence, params;
+	_Atomic uint64_t function, stamp;
+	_Atomic uint64_t words[MEMO_PARAMS / MEMO_WORD]; /* a byte each */
+} __attribute__((aligned(64)));
+
+struct memo_note {
+	_Atomic(struct writer *) writer;
+	_Atomic(struct tally *) tally;
+	_Atomic uint64_t key;
+};
+
+/* One condition: parameter, small, offset and mask; and the value. */
+struct memo_guard {
+	_Atomic uint64_t what, value;
+};
+
+/* Which word, of which argument, at which offset there; its twin, and a range that it lies in. */
+struct memo_swap {
+	_Atomic uint64_t what, twin;
+	_Atomic registry_handle range;
+};
+
+/* A launch. Most need the first two lines; with twins the third as well. */
+struct memo_place {
+	_Atomic uint32_t sequence, counts; /* verdict and swaps: half a byte each; words, notes, guards: a byte each */
+	_Atomic uint64_t function, stamp, at, noted; /* the last two: a byte for each word, and for each note */
+	struct memo_note first;
+	_Atomic uint64_t word[MEMO_WORDS];
+	_Atomic(const struct function_info *) info;
+	_Atomic(const struct kernel_paths *) paths;
+	struct memo_swap swap[MEMO_SWAPS];
+	struct memo_note more[MEMO_NOTES - 1];
+	struct memo_guard guard[MEMO_GUARDS];
+} __attribute__((aligned(64)));
+
+#pragma GCC visibility push(hidden)
+extern struct memo_layout memo_layouts[1u << MEMO_LAYOUTS_BITS];
+extern struct memo_place memo_places[1u << MEMO_PLACES_BITS];
+#pragma GCC visibility pop
+
+static inline uint64_t memo_peek(const _Atomic uint64_t *field)
+{
+	return atomic_load_explicit(field, memory_order_acquire);
+}
+
+static inline uint64_t memo_mixed(uint64_t mixed, uint64_t word)
+{
+	return (mixed ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static inline struct memo_layout *memo_layout_of(uint64_t function)
+{
+	return &memo_layouts[memo_mixed(0, function) >> (64 - MEMO_LAYOUTS_BITS)];
+}
+
+/* `mixed`: the function, and then each word. */
+static inline struct memo_place *memo_place_of(uint64_t mixed)
+{
+	return &memo_places[mixed >> (64 - MEMO_PLACES_BITS)];
+}
+
+static inline struct memo_note *memo_note_of(struct memo_place *place, size_t nth)
+{
+	return nth ? &place->more[nth - 1] : &place->first;
+}
+
+#endif

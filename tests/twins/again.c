@@ -1,0 +1,188 @@
+/* Scenes about launches that are given twins again, from memory (shim/effects/launch_memo.h): as right as the first, and only as long as the first would be. */
+#include "vmm.h"
+
+#define OFTEN 20
+#define WORDS 1024
+
+static CUfunction kernel_of(const char *name)
+{
+	static CUmodule kernels;
+	static char text[1 << 16];
+	CUfunction found;
+	if (!kernels) {
+		FILE *file = fopen(getenv("SWAP_PTX"), "r");
+		EXPECT(file && fread(text, 1, sizeof text - 1, file) > 0);
+		fclose(file);
+		CHECK(cuModuleLoadData(&kernels, text));
+	}
+	CHECK(cuModuleGetFunction(&found, kernels, name));
+	return found;
+}
+
+static CUdeviceptr w; /* protected, in a reservation with room for more: words 0, 1, 2... */
+static cuconst_handle guarded;
+
+static void fill_words(void)
+{
+	int words[WORDS];
+	for (int i = 0; i < WORDS; i++)
+		words[i] = i;
+	CHECK(cuMemcpyHtoD(w, words, sizeof words));
+	CHECK(cuCtxSynchronize());
+}
+
+static int sum_of(int count, int store)
+{
+	void *params[] = {&w, &q, &count, &store};
+	int sum;
+	CHECK(cuLaunchKernel(kernel_of("read_or_store"), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+	CHECK(cuStreamSynchronize(stream));
+	EXPECT(params[0] == &w);
+	CHECK(cuMemcpyDtoH(&sum, q, 4));
+	return sum;
+}
+
+/* Often enough to be answered from memory. Nothing is compared, so the GPU guards it. */
+static void read_often(void)
+{
+	w = reserve(4);
+	map(w, 1);
+	fill_words();
+	guarded = protect(w, WORDS * 4, "w");
+	for (int i = 0; i < OFTEN; i++)
+		EXPECT(sum_of(100, 0) == 99 * 50);
+	EXPECT(stats().verified == 0 && stats().stores == OFTEN && stats().checked >= OFTEN);
+}
+
+static void store(const char *argument)
+{
+	int count = 100, yes = 1;
+	void *params[] = {&w, &q, &count, &yes};
+	read_often();
+	CHECK(cuLaunchKernel(kernel_of("read_or_store"), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+	cuStreamSynchronize(stream);
+	_exit(7); /* not reached in strict */
+}
+
+/* The protection ended: the kernel may write, and gets the address that the program gave. */
+static void ended(const char *argument)
+{
+	read_often();
+	CHECK(cuconst_unprotect(guarded));
+	EXPECT(sum_of(100, 1) == 99 * 50 && word_at(w) == 99 * 50);
+}
+
+/* So did it with the mapping; other memory is there. */
+static void mapped_again(const char *argument)
+{
+	read_often();
+	CHECK(cuMemUnmap(w, GRAIN));
+	map(w, 1);
+	fill_words();
+	EXPECT(sum_of(100, 1) == 99 * 50 && word_at(w) == 99 * 50);
+}
+
+/* The memory has no twin any more: the bytes are compared. */
+static void twin_lost(const char *argument)
+{
+	read_often();
+	CUmemGenericAllocationHandle handle = create(1);
+	CHECK(cuMemMap(w + GRAIN, GRAIN, 0, handle, 0));
+	CHECK(cuMemRelease(handle));
+	fail_next("cuMemMap", CUDA_ERROR_OUT_OF_MEMORY);
+	let_write(w + GRAIN, 1);
+	EXPECT(sum_of(100, 0) == 99 * 50 && stats().verified > 0);
+}
+
+/* A second range around the address, whose owner is the program: its launch is not kept from writing there. */
+static void owned(const char *argument)
+{
+	const struct cuconst_protect_info info = {.size = sizeof info, .owner = "again"};
+	cuconst_handle handle;
+	read_often();
+	CHECK(cuconst_unprotect(guarded));
+	CHECK(cuconst_protect(w, WORDS * 4, "mine", 0, &info, &handle));
+	for (int i = 0; i < OFTEN; i++)
+		EXPECT(sum_of(10, 0) == 45);
+	EXPECT(sum_of(10, 1) == 45 && word_at(w) == 45);
+}
+
+static void captured(const char *argument)
+{
+	int count = 100, no = 0;
+	void *params[] = {&w, &q, &count, &no};
+	CUgraph graph;
+	CUgraphNode node;
+	CUDA_KERNEL_NODE_PARAMS kernel;
+	size_t one = 1;
+	read_often();
+	CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	CHECK(cuLaunchKernel(kernel_of("read_or_store"), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+	CHECK(cuStreamEndCapture(stream, &graph));
+	CHECK(cuGraphGetNodes(graph, &node, &one));
+	CHECK(cuGraphKernelNodeGetParams(node, &kernel));
+	EXPECT(*(CUdeviceptr *)kernel.kernelParams[0] == w);
+}
+
+/* One that may begin before the last one has ended is verified, also when it was given a twin before. */
+static void overlapping(const char *argument)
+{
+	int count = 100, no = 0;
+	void *params[] = {&w, &q, &count, &no};
+	CUlaunchAttribute serial = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
+	CUlaunchConfig config = {.gridDimX = 1,
+	                         .gridDimY = 1,
+	                         .gridDimZ = 1,
+	                         .blockDimX = 1,
+	                         .blockDimY = 1,
+	                         .blockDimZ = 1,
+	                         .hStream = stream,
+	                         .attrs = &serial,
+	                         .numAttrs = 1};
+	read_often();
+	for (int i = 0; i < OFTEN; i++)
+		CHECK(cuLaunchKernelEx(&config, kernel_of("read_or_store"), params, NULL));
+	CHECK(cuStreamSynchronize(stream));
+	EXPECT(stats().verified == 0);
+	serial.value.programmaticStreamSerializationAllowed = 1;
+	CHECK(cuLaunchKernelEx(&config, kernel_of("read_or_store"), params, NULL));
+	CHECK(cuStreamSynchronize(stream));
+	EXPECT(stats().verified > 0);
+}
+
+/* The pointer in a struct is replaced, the number beside it that looks the same is not. */
+static void boxed(const char *argument)
+{
+	struct {
+		int count, pad;
+		CUdeviceptr data;
+		unsigned long long key;
+	} box = {.count = 10};
+	int yes = 0;
+	void *params[] = {&box, &q, &yes};
+	read_often();
+	box.data = box.key = w;
+	for (int i = 0; i < OFTEN; i++) {
+		unsigned long long out;
+		CHECK(cuLaunchKernel(kernel_of("boxed"), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+		CHECK(cuStreamSynchronize(stream));
+		CHECK(cuMemcpyDtoH(&out, q, 8));
+		EXPECT(out == (w ^ 9) && box.data == w && box.key == w);
+	}
+	yes = 1;
+	CHECK(cuLaunchKernel(kernel_of("boxed"), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+	cuStreamSynchronize(stream);
+	_exit(7);
+}
+
+static const struct scene scenes[] = {
+	{"store", store}, {"ended", ended},       {"mapped_again", mapped_again}, {"twin_lost", twin_lost},
+	{"owned", owned}, {"captured", captured}, {"overlapping", overlapping},   {"boxed", boxed},
+	{NULL, NULL},
+};
+
+int main(int argc, char **argv)
+{
+	start();
+	return scene_main(argc, argv, scenes);
+}

@@ -1,0 +1,25 @@
+"""Launches that are given twins again, scene by scene of again.c."""
+import functools
+
+import pytest
+from player import HERE, play as play_scene
+
+play = functools.partial(play_scene, "again", SWAP_PTX=str(HERE / "swap.ptx"))
+
+
+@pytest.mark.parametrize("scene", ["ended", "mapped_again", "twin_lost", "owned", "captured", "overlapping"])
+def test_goes_on_in_strict(scene, tmp_path):
+    done = play(scene, tmp_path, "strict")
+    assert done.returncode == 0, done
+    assert not done.violations, done
+
+
+@pytest.mark.parametrize("scene,kernel", [("store", "read_or_store"), ("boxed", "boxed")])
+def test_a_store_faults_and_is_named(scene, kernel, tmp_path):
+    done = play(scene, tmp_path, "strict")
+    assert done.returncode == 86, done
+    (record,) = done.violations
+    assert (record["action"], record["evidence"], record["result"]) == ("stopped", "written", 700)
+    assert (record["kernel"]["name"], record["kernel"]["argument"], record["kernel"]["verdict"]) == (kernel, 0, "stores")
+    assert record["candidates"] == [] and record["range"]["label"] == "w"
+    assert record["native"], "the place of the launch, not of the synchronisation"

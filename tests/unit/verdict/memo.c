@@ -1,0 +1,370 @@
+/* Launches that were judged before: which are answered from memory, and what makes them be judged anew. tests/effects/launch_memo.c has what comes from outside. */
+#include <criterion/criterion.h>
+#include <pthread.h>
+
+#include "shim/effects/frees.h"
+#include "shim/effects/launch_memo.h"
+#include "shim/effects/launches.h"
+#include "shim/hook_state.h"
+#include "shim/kernels/function.h"
+#include "shim/verdict/neighbours.h"
+#include "shim/verdict/protect.h"
+
+#define BESIDE UINT64_C(0x3000)
+#define ROUNDS 20000
+
+/* Handles: so many parameters of 8 bytes, and one of 4. */
+static CUresult param_info(CUfunction function, size_t index, size_t *ret_offset, size_t *ret_bytes)
+{
+	size_t count = (uintptr_t)function >> 4 & 0xff;
+	if (index > count)
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret_offset = index * 8;
+	*ret_bytes = index < count ? 8 : 4;
+	return CUDA_SUCCESS;
+}
+
+static CUresult name_of(const char **ret, CUfunction function)
+{
+	*ret = "kernel";
+	return CUDA_SUCCESS;
+}
+
+static CUfunction function(unsigned number, unsigned params)
+{
+	return (CUfunction)(uintptr_t)(number << 12 | params << 4);
+}
+
+/* Stores through each of its parameters. */
+static struct slot_paths stored[64];
+static struct kernel_paths all_stored = {.slots = stored, .reason = PATHS_CLEAR};
+static struct kernel_paths none_stored;
+static struct slot_paths not_stored[64];
+
+static void set_up(void)
+{
+	drv.cuFuncGetParamInfo = param_info;
+	drv.cuFuncGetName = name_of;
+	for (unsigned i = 0; i < 64; i++)
+		stored[i] = (struct slot_paths){.use = SLOT_STORE, .only_base = true};
+	all_stored.slot_count = 64;
+	none_stored = (struct kernel_paths){.slots = not_stored, .slot_count = 64, .reason = PATHS_CLEAR};
+	cr_assert_eq(protect_start(), 0);
+	cr_assert(neighbours_join(0x1000, 0x9000));
+	hook_count(COUNT_CALL);
+}
+
+static void has_paths(CUfunction of, const struct kernel_paths *paths)
+{
+	function_set_paths(function_info(of), paths, 1, function_epoch());
+}
+
+/* Judged the long way. */
+static void judge(CUfunction of, void **params)
+{
+	struct call call;
+	void **extra = NULL;
+	call_begin(&call, ENTRY_cuLaunchKernel, (CUstream)0x20, NULL);
+	effect_launch(&call, of, &params, &extra);
+	call_end(&call);
+}
+
+static bool passes(CUfunction of, void **params)
+{
+	bool passed = memo_passes(of, params, "cuLaunchKernel");
+	hook_thread.depth -= passed;
+	cr_assert_eq(hook_thread.depth, 0);
+	return passed;
+}
+
+/* The 3rd launch of a kernel that stores beside a range is the first that can be kept. */
+static void judge_often(CUfunction of, void **params)
+{
+	for (int i = 0; i < 5; i++)
+		judge(of, params);
+}
+
+Test(memo, a_launch_that_was_judged, .init = set_up)
+{
+	uint64_t value = BESIDE, other = BESIDE + 8;
+	int number = 7;
+	void *params[] = {&value, &number}, *others[] = {&other, &number};
+	CUfunction storing = function(1, 1), reading = function(2, 1);
+	has_paths(storing, &all_stored);
+	has_paths(reading, &none_stored);
+	cr_assert(!passes(reading, params), "never seen");
+	judge(reading, params);
+	cr_assert(passes(reading, params));
+	cr_assert(!passes(reading, others), "with another address");
+	cr_assert(!passes(storing, params), "another function");
+	number = 8;
+	cr_assert(passes(reading, params), "no address");
+	uint64_t near = hook_counted(COUNT_NEAR), clean = hook_counted(COUNT_CLEAN),
+		 launches = hook_counted(COUNT_LAUNCH);
+	judge_often(storing, params);
+	cr_assert(passes(storing, params));
+	cr_assert_eq(hook_counted(COUNT_NEAR), near + 1);
+	cr_assert_eq(hook_counted(COUNT_CLEAN), clean);
+	cr_assert_eq(hook_counted(COUNT_LAUNCH), launches + 1);
+	cr_assert(passes(reading, params));
+	cr_assert_eq(hook_counted(COUNT_CLEAN), clean + 1);
+}
+
+Test(memo, what_is_never_kept, .init = set_up)
+{
+	uint64_t values[MEMO_WORDS + 1];
+	void *params[MEMO_WORDS + 2];
+	int number = 7;
+	for (unsigned i = 0; i <= MEMO_WORDS; i++) {
+		values[i] = BESIDE + 8 * i;
+		params[i] = &values[i];
+	}
+	for (unsigned count = 1; count <= MEMO_WORDS + 1; count++) {
+		CUfunction reading = function(3, count), storing = function(4, count);
+		params[count] = &number;
+		has_paths(reading, &none_stored);
+		judge(reading, params);
+		cr_assert_eq(passes(reading, params), count <= MEMO_WORDS, "%u addresses", count);
+		has_paths(storing, &all_stored);
+		judge_often(storing, params);
+		cr_assert_eq(passes(storing, params), count <= MEMO_NOTES, "%u that are stored through", count);
+		params[count] = &values[count];
+	}
+	/* In a range, and stored through. */
+	const struct registry_spec spec = {.start = 0x2000, .end = 0x2100};
+	cr_assert_eq(registry_insert(protect_ranges(), &spec, NULL, NULL), 0);
+	hook_stamp_renew();
+	uint64_t inside = 0x2000;
+	void *guilty[] = {&inside, &number}, *missing[] = {&inside, NULL};
+	judge_often(function(4, 1), guilty);
+	cr_assert(!passes(function(4, 1), guilty));
+	judge(function(3, 1), missing);
+	cr_assert(!passes(function(3, 1), missing) && !passes(function(3, 1), NULL));
+	/* The eight of a launch that was kept, and one more; and one that is not there where there was a number. */
+	uint64_t last = values[MEMO_WORDS], none = 0;
+	values[MEMO_WORDS] = 0;
+	judge(function(3, MEMO_WORDS + 1), params);
+	cr_assert(passes(function(3, MEMO_WORDS + 1), params));
+	values[MEMO_WORDS] = last;
+	cr_assert(!passes(function(3, MEMO_WORDS + 1), params));
+	void *two[] = {&values[0], &none, &number};
+	judge(function(3, 2), two);
+	cr_assert(passes(function(3, 2), two));
+	two[1] = NULL;
+	cr_assert(!passes(function(3, 2), two));
+}
+
+Test(memo, more_parameters_and_larger_ones, .init = set_up)
+{
+	uint64_t value = BESIDE, none = 0;
+	void *params[64];
+	int number = 7;
+	for (unsigned count = 1; count < 60; count++) {
+		CUfunction reading = function(5, count);
+		has_paths(reading, &none_stored);
+		for (unsigned i = 0; i < count; i++)
+			params[i] = i + 1 < count ? &none : &value;
+		params[count] = &number;
+		judge(reading, params);
+		cr_assert_eq(passes(reading, params), count < 40, "%u parameters and the number", count);
+	}
+}
+
+Test(memo, a_handle_may_mean_another_function, .init = set_up)
+{
+	uint64_t value = BESIDE;
+	int number = 7;
+	void *params[] = {&value, &number};
+	has_paths(function(1, 1), &none_stored);
+	judge(function(1, 1), params);
+	cr_assert(passes(function(1, 1), params));
+	function_forget();
+	cr_assert(!passes(function(1, 1), params));
+}
+
+Test(memo, places_that_others_took, .init = set_up)
+{
+	uint64_t value = BESIDE;
+	int number = 7;
+	void *params[] = {&value, &number};
+	has_paths(function(1, 1), &all_stored);
+	judge_often(function(1, 1), params);
+	cr_assert(passes(function(1, 1), params));
+	/* More of one function's parameters than are named. */
+	uint64_t values[39] = {0};
+	void *list[40];
+	for (unsigned i = 0; i < 39; i++)
+		list[i] = &values[i];
+	list[39] = &number;
+	for (unsigned i = 0; i < 8 * 39; i++) {
+		has_paths(function(2 + i / 39, 39), &all_stored);
+		values[i % 39] = BESIDE;
+		judge(function(2 + i / 39, 39), list);
+		values[i % 39] = 0;
+	}
+	cr_assert(!passes(function(1, 1), params), "its place among those who are named is gone");
+	judge_often(function(1, 1), params);
+	cr_assert(passes(function(1, 1), params), "and it has another one");
+}
+
+/* Another launch's place is not taken for this one's, whatever shares it. */
+Test(memo, more_launches_than_places, .init = set_up)
+{
+	uint64_t value;
+	int number = 7;
+	void *params[] = {&value, &number};
+	has_paths(function(1, 1), &none_stored);
+	has_paths(function(2, 1), &none_stored);
+	value = 0x1000;
+	judge(function(2, 1), params);
+	cr_assert(passes(function(2, 1), params));
+	for (value = 0x1008; value < 0x7000; value += 8)
+		judge(function(1, 1), params);
+	for (value = 0x1008; value < 0x7000; value += 8)
+		cr_assert(!passes(function(2, 1), params), "another function");
+	for (value = 0x7000; value < 0x9000; value += 8)
+		cr_assert(!passes(function(1, 1), params), "another address");
+}
+
+/* A range that is about to end has no slots; if it stays after all, it has them again. */
+Test(memo, ranges_that_are_about_to_end, .init = set_up)
+{
+	uint64_t value = 0x2000, stamp;
+	int number = 7;
+	void *params[] = {&value, &number};
+	struct call call;
+	struct range *range;
+	const struct registry_spec spec = {.start = 0x2000, .end = 0x2100};
+	cr_assert_eq(registry_insert(protect_ranges(), &spec, NULL, &range), 0);
+	hook_stamp_renew();
+	atomic_store(&hook_line.armed, true);
+	has_paths(function(1, 1), &all_stored);
+	call_begin(&call, ENTRY_cuMemFree_v2, (CUstream)0x20, NULL);
+	stamp = hook_stamp();
+	frees_begin(&call, 0x2000, 0x2100, ANY_DEVICE);
+	cr_assert(atomic_load(&range->ending));
+	cr_assert_neq(hook_stamp(), stamp);
+	judge_often(function(1, 1), params);
+	stamp = hook_stamp();
+	frees_end(&call, CUDA_ERROR_INVALID_VALUE);
+	cr_assert(!atomic_load(&range->ending));
+	cr_assert_neq(hook_stamp(), stamp);
+	call_end(&call);
+	/* Not kept, whatever the stamp. */
+	atomic_store(&range->ending, true);
+	judge_often(function(1, 1), params);
+	atomic_store(&range->ending, false);
+	cr_assert(!passes(function(1, 1), params));
+}
+
+/* What is answered from memory is among those who may have written, as any. */
+Test(memo, who_is_named, .init = set_up)
+{
+	uint64_t value = BESIDE;
+	int number = 7;
+	void *params[] = {&value, &number};
+	struct report_kernel named[NEIGHBOURS_WRITERS];
+	struct range *range;
+	const struct registry_spec spec = {.start = 0x2000, .end = 0x2100};
+	cr_assert_eq(registry_insert(protect_ranges(), &spec, NULL, &range), 0);
+	hook_stamp_renew();
+	has_paths(function(1, 1), &all_stored);
+	judge_often(function(1, 1), params);
+	uint64_t since = launch_serial();
+	cr_assert_eq(neighbours_writers(range, since, named, NEIGHBOURS_WRITERS), 0);
+	cr_assert(passes(function(1, 1), params));
+	cr_assert_eq(launch_serial(), since + 1);
+	cr_assert_eq(neighbours_writers(range, since, named, NEIGHBOURS_WRITERS), 1);
+	cr_assert_str_eq(named[0].name, "kernel");
+	cr_assert_eq(named[0].value, BESIDE);
+	cr_assert_str_eq(named[0].api, "cuLaunchKernel");
+}
+
+Test(memo, what_is_captured_does_not_run, .init = set_up)
+{
+	uint64_t value = BESIDE;
+	int number = 7;
+	void *params[] = {&value, &number};
+	has_paths(function(1, 1), &none_stored);
+	judge(function(1, 1), params);
+	atomic_store(&hook_line.captures, 1);
+	cr_assert(!passes(function(1, 1), params));
+	atomic_store(&hook_line.captures, 0);
+	cr_assert(passes(function(1, 1), params));
+}
+
+/* Their counts need locked instructions. */
+Test(memo, threads_that_share_their_counts, .init = set_up)
+{
+	uint64_t value = BESIDE;
+	int number = 7;
+	void *params[] = {&value, &number};
+	has_paths(function(1, 1), &none_stored);
+	judge(function(1, 1), params);
+	struct hook_counts *own = hook_thread.counts;
+	hook_thread.counts = &hook_counts_shared;
+	cr_assert(!passes(function(1, 1), params));
+	hook_thread.counts = NULL;
+	cr_assert(!passes(function(1, 1), params));
+	hook_thread.counts = own;
+	cr_assert(passes(function(1, 1), params));
+}
+
+Test(memo, the_allocation_went_and_another_came, .init = set_up)
+{
+	uint64_t value = BESIDE;
+	int number = 7;
+	void *params[] = {&value, &number};
+	struct neighbours_mark mark;
+	struct call_slot slot = {.function = function_info(function(1, 1)), .value = BESIDE};
+	has_paths(function(1, 1), &all_stored);
+	judge_often(function(1, 1), params);
+	for (int i = 0; i < 3; i++)
+		neighbours_note(&slot, 9, "cuLaunchKernel", &mark);
+	cr_assert(passes(function(1, 1), params));
+	neighbours_leave(BESIDE);
+	cr_assert(neighbours_join(0x1000, 0x8000));
+	cr_assert(!passes(function(1, 1), params));
+	cr_assert(!neighbours_mark_waits(&mark), "its memory is used again, and empty");
+}
+
+/* A thread launches while an allocation comes and goes: after each change no launch is answered by what was before it. */
+static _Atomic bool stop;
+
+static void *launch_all_the_time(void *unused)
+{
+	uint64_t value = BESIDE;
+	int number = 7;
+	void *params[] = {&value, &number};
+	hook_count(COUNT_CALL);
+	while (!atomic_load(&stop))
+		if (!memo_passes(function(1, 1), params, "cuLaunchKernel"))
+			judge(function(1, 1), params);
+		else
+			hook_thread.depth--;
+	return unused;
+}
+
+Test(memo, another_thread_leaves_nothing_stale, .init = set_up, .timeout = 60)
+{
+	uint64_t value = BESIDE;
+	int number = 7;
+	void *params[] = {&value, &number};
+	pthread_t launching;
+	has_paths(function(1, 1), &all_stored);
+	cr_assert_eq(pthread_create(&launching, NULL, launch_all_the_time, NULL), 0);
+	/* Another one beyond, so that the address stays within the bounds. */
+	cr_assert(neighbours_join(0x20000, 0x21000));
+	for (int i = 0; i < ROUNDS; i++) {
+		neighbours_leave(BESIDE);
+		if (passes(function(1, 1), params))
+			cr_assert_eq(hook_thread.counts->of[COUNT_NEAR], 0, "round %d: near nothing", i);
+		cr_assert(neighbours_join(0x1000, 0x9000));
+		if (passes(function(1, 1), params)) {
+			cr_assert_eq(hook_thread.counts->of[COUNT_NEAR], 1, "round %d: near the allocation", i);
+			atomic_store(&hook_thread.counts->of[COUNT_NEAR], 0);
+		}
+	}
+	atomic_store(&stop, true);
+	pthread_join(launching, NULL);
+}
