@@ -33,8 +33,8 @@ struct neighbourhood {
 
 static struct registry *_Atomic all HOOK_DATA;
 static struct lock lock = LOCK_INITIALIZER(LOCK_NEIGHBOURS); /* only the registry is asked under it */
-static _Atomic(struct neighbourhood *) returned;         /* by whoever gave back the last reference, without a lock */
-static struct neighbourhood *spare;                      /* under the lock */
+static _Atomic(struct neighbourhood *) returned; /* by whoever gave back the last reference, without a lock */
+static struct neighbourhood *spare;              /* under the lock */
 
 /* Taken as a whole by make(), so none comes back while another thread looks at it. */
 static void give_back(void *attachment)
