@@ -218,10 +218,8 @@ static void add(uint64_t file[4], unsigned first, unsigned count)
 		file[reg / 64] |= (uint64_t)1 << reg % 64;
 }
 
-static void forget_registers(struct constants *c, const struct sass_insn *insn)
+void constants_registers(const struct sass_machine *machine, const struct sass_insn *insn, struct sass_registers *written)
 {
-	const struct sass_machine *machine = &c->program->machine;
-	struct sass_registers written = {{0}, {0}};
 	unsigned words;
 	if (no_result(insn))
 		return;
@@ -229,15 +227,15 @@ static void forget_registers(struct constants *c, const struct sass_insn *insn)
 	case SASS_TENSOR:
 		/* Small ones write up to 8 registers; of the others the results lie where their shape says, or are read back later. */
 		if (insn->base > 0x07f)
-			add(written.r, 0, 256);
+			add(written->r, 0, 256);
 		else
-			add(written.r, insn->d, 8);
+			add(written->r, insn->d, 8);
 		break;
 	case SASS_LOAD_CONST:
 	case SASS_LOAD:
 	case SASS_LOAD_LOCAL:
 	case SASS_LOAD_SHARED:
-		add(written.r, insn->d, sass_memory_words(insn));
+		add(written->r, insn->d, sass_memory_words(insn));
 		break;
 	case SASS_CLEAR:
 	case SASS_MOVE:
@@ -250,18 +248,24 @@ static void forget_registers(struct constants *c, const struct sass_insn *insn)
 	case SASS_SHIFT:
 		words = insn->row->words > 1 || sass_wide_modifier(machine, insn) ? 2 : 1;
 		if (insn->uniform)
-			add(written.u, insn->d & machine->uniform_mask, words);
+			add(written->u, insn->d & machine->uniform_mask, words);
 		else
-			add(written.r, insn->d, words);
+			add(written->r, insn->d, words);
 		break;
 	case SASS_LOAD_CONST_UNIFORM:
-		add(written.u, insn->d & machine->uniform_mask, sass_memory_words(insn));
+		add(written->u, insn->d & machine->uniform_mask, sass_memory_words(insn));
 		break;
 	default:
-		sass_add_written(machine, insn, &written);
+		sass_add_written(machine, insn, written);
 	}
 	if (insn->row->class == SASS_NOTHING)
-		add(written.r, insn->d, 2), add(written.u, insn->d & machine->uniform_mask, 2);
+		add(written->r, insn->d, 2), add(written->u, insn->d & machine->uniform_mask, 2);
+}
+
+static void forget_registers(struct constants *c, const struct sass_insn *insn)
+{
+	struct sass_registers written = {{0}, {0}};
+	constants_registers(&c->program->machine, insn, &written);
 	forget(c->now.r, written.r);
 	forget(c->now.u, written.u);
 }
