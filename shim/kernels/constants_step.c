@@ -26,12 +26,16 @@ static struct constant param(struct constants *c, uint32_t offset, unsigned byte
 		small += values->known[offset + i] == VALUE_SMALL;
 		result.value |= (uint32_t)values->bytes[offset + i] << 8 * i;
 	}
-	if (exact < bytes && bytes < 4)
+	/* A byte is small, whatever it is. */
+	if (exact < bytes && bytes == 1)
 		return sign ? unknown : (struct constant){0, CONSTANT_SMALL};
 	if (exact < bytes && small < bytes)
 		return unknown;
 	if (sign && bytes < 4 && result.value >> (8 * bytes - 1))
 		result.value |= ~(uint32_t)0 << 8 * bytes;
+	/* That a part of a word is small hangs on the word. */
+	if (exact < bytes)
+		offset &= ~(uint32_t)3, bytes = 4;
 	result.from = sets_range(&c->sets, offset, offset + bytes);
 	return exact == bytes ? result : constant_smaller(result);
 }

@@ -323,12 +323,15 @@ int image_paths_for(const struct image *image, const char *kernel, const unsigne
 {
 	struct question question = {.kernel = kernel, .values = values, .used = calloc(values->count + 1, 1)};
 	int err = question.used ? answer(image, &question, machines, machine_count, ret_paths) : -ENOMEM;
+	/* Nothing to keep: a library that was closed meanwhile may be there again. */
+	if (!err && ret_paths->reason == PATHS_UNSEEN)
+		err = -EFAULT;
 	*ret_better = !err && question.better;
 	if (question.used) {
 		settle_words(question.used, values->count);
 		memcpy(values->used, question.used, values->count);
 	}
-	if (!err && !question.better)
+	if (!err ? !question.better : err == -EFAULT)
 		kernel_paths_free(ret_paths);
 	free(question.used);
 	return err;

@@ -11,6 +11,7 @@
 #include "tests/unit/images/fake.h"
 
 #define THREADS 4
+#define ROUNDS 200
 
 /* a, out, table, mode: stores through the table where `test` of the mode is true, else through slot `out`. */
 #define KERNEL_TEXT(out, test)                                                                                         \
@@ -167,6 +168,38 @@ static void by_many(void)
 		pthread_join(threads[i], NULL);
 }
 
+static pthread_barrier_t round_begins, round_ends;
+
+static void *ask_at_once(void *unused)
+{
+	for (int round = 0; round < ROUNDS; round++) {
+		pthread_barrier_wait(&round_begins);
+		EXPECT(stored_slot(ask(9, 1, 0)) == 1);
+		pthread_barrier_wait(&round_ends);
+	}
+	return NULL;
+}
+
+/* The same values in all threads are one attempt of those that a function has. */
+static void at_once(void)
+{
+	pthread_t threads[THREADS];
+	pthread_barrier_init(&round_begins, NULL, THREADS + 1);
+	pthread_barrier_init(&round_ends, NULL, THREADS + 1);
+	for (int i = 0; i < THREADS; i++)
+		EXPECT(!pthread_create(&threads[i], NULL, ask_at_once, NULL));
+	for (int round = 0; round < ROUNDS; round++) {
+		images_module_loaded(MODULE(9), by_mode);
+		EXPECT(images_paths(FUNCTION(9)));
+		pthread_barrier_wait(&round_begins);
+		pthread_barrier_wait(&round_ends);
+		EXPECT(function_variants(function_info(FUNCTION(9)))->asked == 1);
+		fake_unload_module(9);
+	}
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+}
+
 int main(int argc, char **argv)
 {
 	const unsigned machines[] = {90};
@@ -181,5 +214,6 @@ int main(int argc, char **argv)
 	widened();
 	not_yet();
 	by_many();
+	at_once();
 	return 0;
 }
