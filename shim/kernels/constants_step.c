@@ -508,7 +508,8 @@ static struct constant condition(struct constants *c, const struct sass_insn *in
 static void note_barrier(struct constants *c, const struct sass_insn *insn, bool certain)
 {
 	if (insn->row->class == SASS_ARM)
-		c->now.armed[sass_field(insn, 16, 20)] = certain ? c->program->links[c->insn] : CONSTANTS_ARMED_ANY;
+		c->now.armed[sass_field(insn, 16, 20)] =
+			certain && sass_field(insn, 87, 91) == 7 ? c->program->links[c->insn] : CONSTANTS_ARMED_ANY;
 	else if (insn->row->class == SASS_ARM_FROM_REGISTER)
 		c->now.armed[sass_field(insn, 24, 28)] = CONSTANTS_ARMED_ANY;
 }

@@ -123,10 +123,17 @@ static bool file_sure(const struct sass_insn *insn)
 	return insn->base < 0x03f || insn->base == 0x181 || insn->base == 0x189;
 }
 
+/* FMNMX.IS_A and its like say which operand it was, in fields of their own. */
+static unsigned which_operand(const struct sass_insn *insn)
+{
+	bool tells = (insn->base == 0x009 || insn->base == 0x040 || insn->base == 0x050) && sass_field(insn, 65, 66);
+	return tells ? 1u << sass_field(insn, 66, 69) | 1u << sass_field(insn, 69, 72) : 0;
+}
+
 unsigned constants_predicates(const struct sass_insn *insn)
 {
 	enum predicate_fields fields = fields_of(insn);
-	unsigned written = 0;
+	unsigned written = which_operand(insn);
 	if (insn->base == 0x004)
 		return 0x7f7f;
 	if (fields != FIELDS_NONE)

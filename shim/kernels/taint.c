@@ -169,7 +169,7 @@ static void arm(struct taint *t, const struct sass_insn *insn)
 	uint32_t place = t->program->links[t->insn];
 	set_id *armed = &t->now.armed[sass_field(insn, 16, 20)];
 	set_id target = place == PROGRAM_NONE ? 0 : sets_one(&t->targets, place);
-	*armed = insn->guard == 7 ? target : sets_join(&t->targets, *armed, target);
+	*armed = sass_always(insn) ? target : sets_join(&t->targets, *armed, target);
 }
 
 static void call_register(struct taint *t, const struct sass_insn *insn)

@@ -325,8 +325,11 @@ static unsigned long predicates(void)
 		uint64_t low, high;
 		unsigned bumped;
 	} rows[] = {
-		{UINT64_C(0x00009e00ff0e7b82), UINT64_C(0x00000a0000000a00), 0}, /* LDC.64 R14, c[0x0][0x278] */
-		{UINT64_C(0x0000000e140a7210), UINT64_C(0x000fe20007f1e0ff), 1}, /* IADD3 R10, P0, R20, R14, RZ */
+		{UINT64_C(0x00009e00ff0e7b82), UINT64_C(0x00000a0000000a00), 0},    /* LDC.64 R14, c[0x0][0x278] */
+		{UINT64_C(0x0000000e140a7210), UINT64_C(0x000fe20007f1e0ff), 1},    /* IADD3 R10, P0, R20, R14, RZ */
+		{UINT64_C(0x0000000806047209), UINT64_C(0x000fc00003fe0000), 0},    /* FMNMX R4, R6, R8, PT */
+		{UINT64_C(0x0000000806047209), UINT64_C(0x000fc00003fe00f2), 0x10}, /* FMNMX.IS_A R4, P4, R6, R8, PT */
+		{UINT64_C(0x0000000806047240), UINT64_C(0x000fc00003fe0072), 0x1818}, /* HMNMX2.IS_A R4, P4, P3, R6, R8, PT */
 	};
 	unsigned long failures = 0;
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

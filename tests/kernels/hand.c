@@ -60,6 +60,10 @@ struct word {
 #define EIGHT W(0x0000000806060824 | ALWAYS, 0x000fe200078e02ff)      /* IMAD R6, R6, 8, RZ */
 #define STORE(p) W(0x0000000002000986 | GUARD(p), 0x000fe2000c101904) /* @p STG.E desc[UR4][R2.64], R0 */
 #define READ(p) W(0x0000000404080981 | GUARD(p), 0x000ea4000c1e1900)  /* @p LDG.E R8, desc[UR4][R4.64] */
+#define ARM(p, ahead)                                                                                                  \
+	W(0x0000000000000945 | ALWAYS | UINT64_C(ahead) << 36, 0x000fe20000000000 | UINT64_C(p) << 23) /* BSSY p, B0 */
+#define WAIT W(0x0000000000000941 | ALWAYS, 0x000fea0003800000)                                        /* BSYNC B0 */
+#define RETURN(p) W(0x0000000004000950 | ALWAYS, 0x000fea0000400000 | UINT64_C(p) << 23) /* RET.REL.NODEC p, R4 */
 #define EXIT W(0x000000000000094d | ALWAYS, 0x000fea0003800000)
 #define LENGTH 16
 
@@ -172,6 +176,18 @@ static const struct kernel {
          false,
          false,
          {THREAD, FROM, TABLE, NOT_ZERO(6, 0), TO(6), OUT(7, 0x40), SIGN(1, 7), STORE(1), EXIT}},
+	/* Control goes to where the last one said. */
+	{"armed again",
+         true,
+         true,
+         false,
+         {THREAD, FROM, TABLE, ARM(7, 4), ARM(7, 4), WAIT, EXIT, EXIT, STORE(7), TO(7), STORE(7), EXIT}},
+	{"armed again by some",
+         false,
+         false,
+         false,
+         {THREAD, FROM, TABLE, ARM(7, 4), ARM(1, 4), WAIT, EXIT, EXIT, STORE(7), TO(7), STORE(7), EXIT}},
+	{"returned by some", false, false, false, {THREAD, FROM, TABLE, RETURN(1), STORE(7), EXIT}},
 	/* 16 bits may be a part of an address. */
 	{"a half that is not known, multiplied",
          false,
