@@ -63,6 +63,21 @@ struct word {
 #define ARM(p, ahead)                                                                                                  \
 	W(0x0000000000000945 | ALWAYS | UINT64_C(ahead) << 36, 0x000fe20000000000 | UINT64_C(p) << 23) /* BSSY p, B0 */
 #define WAIT W(0x0000000000000941 | ALWAYS, 0x000fea0003800000)                                        /* BSYNC B0 */
+#define INDEX W(0x0000000404080981 | ALWAYS, 0x000ea4000c1e1900) /* LDG.E R8, desc[UR4][R4.64] */
+#define TIMES_8                                                                                                        \
+	W(0x0000001d00090819 | ALWAYS | UINT64_C(0xff) << 24, 0x000fe20000001008) /* SHF.R.S64 R9, RZ, 0x1d, R8 */
+#define TIMES_8_OVER                                                                                                   \
+	W(0x0000001d00090819 | ALWAYS | UINT64_C(5) << 24, 0x000fe20000001008) /* SHF.R.S64 R9, R5, 0x1d, R8 */
+#define TIMES_8_UPPER                                                                                                  \
+	W(0x0000001d000b0819 | ALWAYS | UINT64_C(0xff) << 24, 0x000fe20000011408) /* SHF.R.S32.HI R11, RZ, 0x1d, R8 */
+#define EIGHTH                                                                                                         \
+	W(0x0000000300080819 | ALWAYS | UINT64_C(0xff) << 24, 0x000fe20000011608) /* SHF.R.U32.HI R8, RZ, 0x3, R8 */
+#define ADD(d, a)                                                                                                      \
+	W(0x0000000000000210 | ALWAYS | UINT64_C(d) << 16 | UINT64_C(a) << 24 | UINT64_C(d) << 32,                     \
+	  0x000fe20007ffe0ff) /* IADD3 d, a, d, RZ */
+#define ADD_SIGN(shift)                                                                                                \
+	W(0x0000000308030211 | ALWAYS, 0x000fe400000f06ff | UINT64_C(shift)                                            \
+	                                                            << 11) /* LEA.HI.X.SX32 R3, R8, R3, shift, P0 */
 #define RETURN(p) W(0x0000000004000950 | ALWAYS, 0x000fea0000400000 | UINT64_C(p) << 23) /* RET.REL.NODEC p, R4 */
 #define EXIT W(0x000000000000094d | ALWAYS, 0x000fea0003800000)
 #define LENGTH 16
@@ -188,6 +203,23 @@ static const struct kernel {
          false,
          {THREAD, FROM, TABLE, ARM(7, 4), ARM(1, 4), WAIT, EXIT, EXIT, STORE(7), TO(7), STORE(7), EXIT}},
 	{"returned by some", false, false, false, {THREAD, FROM, TABLE, RETURN(1), STORE(7), EXIT}},
+	/* A loaded number of 32 bits as an index of 8 bytes each, the way sm_100 is given it; of bytes, after a division. */
+	{"times 8 by a shift to the right",
+         true,
+         true,
+         false,
+         {FROM, INDEX, TO(7), TIMES_8, TIMES_8_UPPER, ADD(2, 9), ADD(3, 11), STORE(7), EXIT}},
+	{"a shift to the right of two words",
+         false,
+         false,
+         false,
+         {FROM, TABLE, INDEX, TO(7), READ(7), TIMES_8_OVER, TIMES_8_UPPER, ADD(2, 9), ADD(3, 11), STORE(7), EXIT}},
+	{"a quotient and its sign", true, true, false, {FROM, INDEX, EIGHTH, TO(7), ADD(2, 8), ADD_SIGN(1), STORE(7), EXIT}},
+	{"a quotient and its upper bits",
+         false,
+         false,
+         false,
+         {FROM, INDEX, EIGHTH, TO(7), ADD(2, 8), ADD_SIGN(2), STORE(7), EXIT}},
 	/* 16 bits may be a part of an address. */
 	{"a half that is not known, multiplied",
          false,
