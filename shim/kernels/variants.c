@@ -71,7 +71,7 @@ static bool add_guards(const struct paths_values *values, struct variant *varian
 /* The variant of that content. Takes over the new one. NULL: no memory. */
 static const struct variant *intern(struct kept *fresh)
 {
-	/* The paths are one pointer for each content; guards have a gap at their end, and were zeroed. */
+	/* The paths are one pointer for each content, and there are no gaps. */
 	const void *key = &fresh->variant;
 	size_t bytes = sizeof fresh->variant + fresh->variant.guard_count * sizeof fresh->variant.guards[0];
 	struct kept *kept = NULL;
