@@ -39,8 +39,8 @@ bool cache_get(const struct cache_hash *image, const char *kernel, struct kernel
 void cache_put(const struct cache_hash *image, const char *kernel, const struct kernel_paths *paths);
 
 /*
- * The same for given values: an answer as paths_for_cubin() gave it, with its values->used, for values that are alike in what it hangs on. *ret_paths is filled where *ret_better.
- * cache_put_values: `paths` NULL: not better.
+ * The same for given values: an answer as paths_for_cubin() gave it, with its values->used, for values that are alike in
+ * what it hangs on. *ret_paths is filled where *ret_better. cache_put_values: `paths` NULL: not better.
  */
 bool cache_get_values(const struct cache_hash *image, const char *kernel, struct paths_values *values,
                       struct kernel_paths *ret_paths, bool *ret_better);

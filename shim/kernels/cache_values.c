@@ -1,4 +1,7 @@
-/* Answers for given values of a kernel's parameters, on disk: in one file for each kernel, each with the conditions that it holds under. */
+/*
+ * Answers for given values of a kernel's parameters, on disk: in one file for each kernel, each with the conditions that
+ * it holds under.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * Which guards are alike: a number for the value that each instruction's predicate has there. Within a block equal numbers are equal values, also where a predicate was moved to a
- * register meanwhile and came back as another one.
+ * Which guards are alike: a number for the value that each instruction's predicate has there. Within a block equal
+ * numbers are equal values, also where a predicate was moved to a register meanwhile and came back as another one.
  */
 #ifndef CUCONST_KERNELS_GUARDS_H
 #define CUCONST_KERNELS_GUARDS_H

@@ -88,8 +88,8 @@ int image_paths(const struct image *image, const char *kernel, const unsigned *m
                 struct kernel_paths *ret_paths);
 
 /*
- * The same where the parameters have these values (paths_for_cubin()). *ret_paths is empty where it is not better. -EFAULT: (part of) the image is gone, and the answer would be one
- * about that.
+ * The same where the parameters have these values (paths_for_cubin()). *ret_paths is empty where it is not better.
+ * -EFAULT: the image is gone, or a part of it, and the answer would be one about that.
  */
 int image_paths_for(const struct image *image, const char *kernel, const unsigned *machines, size_t machine_count,
                     struct paths_values *values, struct kernel_paths *ret_paths, bool *ret_better);

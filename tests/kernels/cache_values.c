@@ -1,6 +1,6 @@
 /*
- * Answers for given values, on disk: cache_values CUBIN. Each comes back for values that are alike in what it hangs on, and for no others; damage, also such
- * whose sum is right, is no answer or a harmless one; a file has an end.
+ * Answers for given values, on disk: cache_values CUBIN. Each comes back for values that are alike in what it hangs on,
+ * and for no others; damage, also such whose sum is right, is no answer or a harmless one; a file has an end.
  */
 #include "shim/kernels/cache.h"
 
@@ -192,7 +192,10 @@ static void write_whole(const char *path, const uint8_t *bytes, size_t count)
 	close(fd);
 }
 
-/* Each byte changed, each cut. With a sum that fits, what the block says may be an answer, but nothing is read that is not there. */
+/*
+ * Each byte changed, each cut. With a sum that fits, what the block says may be an answer, but nothing is read that is
+ * not there.
+ */
 static void damaged(const struct kernel_paths *paths)
 {
 	struct block block = all_known(), other = all_known();

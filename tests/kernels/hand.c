@@ -1,6 +1,7 @@
 /*
- * Kernels of a few instructions by hand, put in the place of copy(to, from, n) of small_90.cubin: what no compiler gives when asked. hand CUBIN.
- * Most load a pair from memory, put `to` over it where a predicate holds, and store through it where a predicate holds: clear only where that is the same.
+ * Kernels of a few instructions by hand, put in the place of copy(to, from, n) of small_90.cubin: what no compiler gives
+ * when asked. hand CUBIN. Most load a pair from memory, put `to` over it where a predicate holds, and store through it
+ * where a predicate holds: clear only where that is the same.
  */
 #include <stdbool.h>
 #include <stdio.h>
