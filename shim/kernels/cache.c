@@ -14,35 +14,20 @@
 #include <unistd.h>
 
 #include "shim/kernels/analyser_version.h"
-#include "shim/kernels/line_info.h"
+#include "shim/kernels/cache_internal.h"
 
 #define MAGIC 0x6b74736e6f637563u /* "cuconstk" */
-#define FORMAT 1
-#define TEXTS 64              /* kinds of stores and source files of one kernel */
-#define TEXTS_BYTES 8192      /* of all, with their ends */
+#define FORMAT 2
 #define LEFT_BEHIND (10 * 60) /* seconds after which a file that was never renamed is taken for an accident's */
 
-/* In front of each file; then the kernel's name, the slots (a byte each), the texts, the stores. All of this machine's byte order. */
+/* In front of each file; then the kernel's name, and what is kept about it. All of this machine's byte order. */
 struct header {
 	uint64_t magic;
 	uint32_t format, file_bytes;
 	uint64_t analyser; /* a hash of its sources */
 	struct cache_hash image;
-	uint32_t name_bytes, slots, stores_kept, texts_bytes;
-	uint64_t store_count;
-	uint32_t reason, reason_offset;
+	uint32_t kind, name_bytes;
 	uint64_t sum; /* of the whole file with this field 0 */
-};
-
-struct stored_site {
-	uint32_t offset, base, line;
-	uint32_t kind, file; /* texts, by number; NO_TEXT */
-};
-#define NO_TEXT UINT32_MAX
-
-struct texts {
-	char bytes[TEXTS_BYTES];
-	uint32_t used, count, at[TEXTS];
 };
 
 static char folder[PATH_MAX];
@@ -74,10 +59,11 @@ struct cache_hash cache_hash(const void *image, size_t bytes)
 	                           bytes};
 }
 
-static unsigned place_of(const struct cache_hash *image, const char *kernel)
+static unsigned place_of(const struct cache_key *key)
 {
-	struct cache_hash name = cache_hash(kernel, strlen(kernel));
-	return (unsigned)(fold(image->low ^ name.low, image->high ^ name.high ^ 0x9e3779b97f4a7c15u) % CACHE_PLACES);
+	struct cache_hash name = cache_hash(key->kernel, strlen(key->kernel));
+	return (unsigned)(fold(key->image->low ^ name.low, key->image->high ^ name.high ^ 0x9e3779b97f4a7c15u ^ key->kind) %
+	                  CACHE_PLACES);
 }
 
 /* Ours, and nobody else may write it. */
@@ -181,84 +167,19 @@ static size_t read_file(unsigned place, unsigned char *buffer)
 	return got;
 }
 
-static size_t size_of(const struct header *header)
+static size_t content_at(const struct cache_key *key)
 {
-	return sizeof *header + header->name_bytes + header->slots + header->texts_bytes +
-	       (size_t)header->stores_kept * sizeof(struct stored_site);
+	return sizeof(struct header) + strlen(key->kernel);
 }
 
-static bool read_slots(const unsigned char *at, struct kernel_paths *paths)
-{
-	for (size_t i = 0; i < paths->slot_count; i++) {
-		if ((at[i] & 3) > SLOT_STORE || at[i] >> 5)
-			return false;
-		paths->slots[i] = (struct slot_paths){at[i] & 3, at[i] >> 4, at[i] >> 2 & 1, at[i] >> 3 & 1};
-	}
-	return true;
-}
-
-static bool read_texts(const unsigned char *from, uint32_t bytes, struct texts *texts)
-{
-	texts->count = 0;
-	if (bytes > sizeof texts->bytes || (bytes && from[bytes - 1]))
-		return false;
-	memcpy(texts->bytes, from, bytes);
-	for (uint32_t at = 0; at < bytes; at += (uint32_t)strlen(texts->bytes + at) + 1) {
-		if (texts->count == TEXTS)
-			return false;
-		texts->at[texts->count++] = at;
-	}
-	return true;
-}
-
-static const char *text_of(const struct texts *texts, uint32_t number)
-{
-	return number < texts->count ? texts->bytes + texts->at[number] : NULL;
-}
-
-/* Kinds are static text, files live for ever: each is found by its name. */
-static bool read_stores(const struct header *header, const unsigned char *from, struct kernel_paths *paths)
-{
-	struct texts texts;
-	if (!read_texts(from, header->texts_bytes, &texts))
-		return false;
-	from += header->texts_bytes;
-	for (uint32_t i = 0; i < header->stores_kept; i++, from += sizeof(struct stored_site)) {
-		struct stored_site site;
-		memcpy(&site, from, sizeof site);
-		const char *kind = text_of(&texts, site.kind), *file = text_of(&texts, site.file);
-		kind = kind ? paths_kind_named(kind) : NULL;
-		if (!kind || (site.file != NO_TEXT && !file) ||
-		    (site.base != UINT32_MAX && site.base >= paths->slot_count))
-			return false;
-		if (file)
-			file = line_file((struct line_text){"", 0}, (struct line_text){file, strlen(file)});
-		paths->stores[i] = (struct store_site){site.offset, site.base, kind, file, file ? site.line : 0};
-	}
-	return true;
-}
-
-static bool read_entry(const unsigned char *buffer, size_t bytes, const struct cache_hash *image, const char *kernel,
-                       struct kernel_paths *paths)
+/* Is a file about what is asked for? */
+static bool is_of(const unsigned char *buffer, size_t bytes, const struct cache_key *key)
 {
 	struct header header;
 	memcpy(&header, buffer, sizeof header);
-	const unsigned char *name = buffer + sizeof header, *slots = name + header.name_bytes;
-	if (memcmp(&header.image, image, sizeof *image) || header.name_bytes > CACHE_FILE_BYTES ||
-	    header.slots > CACHE_FILE_BYTES || header.texts_bytes > TEXTS_BYTES || header.stores_kept > PATHS_STORES ||
-	    header.store_count < header.stores_kept || header.reason > PATHS_LIMIT || size_of(&header) != bytes ||
-	    header.name_bytes != strlen(kernel) || memcmp(name, kernel, header.name_bytes))
-		return false;
-	*paths = (struct kernel_paths){.reason = (enum paths_reason)header.reason,
-	                               .reason_offset = header.reason_offset,
-	                               .slot_count = header.slots,
-	                               .slots = calloc(header.slots + (size_t)1, sizeof *paths->slots),
-	                               .store_count = header.store_count,
-	                               .stores = calloc(header.stores_kept + (size_t)1, sizeof *paths->stores)};
-	if (paths->slots && paths->stores && read_slots(slots, paths) && read_stores(&header, slots + header.slots, paths))
-		return true;
-	kernel_paths_free(paths);
-	return false;
+	return bytes >= content_at(key) && !memcmp(&header.image, key->image, sizeof header.image) &&
+	       header.kind == key->kind && header.name_bytes == strlen(key->kernel) &&
+	       !memcmp(buffer + sizeof header, key->kernel, header.name_bytes);
 }
 
 /* Files are points of cancellation, which a launch is not: a thread that ended here would leave descriptors, and its launch, behind. */
@@ -279,79 +200,17 @@ static void guard_leave(const struct guard *guard)
 	errno = guard->saved_errno;
 }
 
-bool cache_get(const struct cache_hash *image, const char *kernel, struct kernel_paths *ret_paths)
+size_t cache_read(const struct cache_key *key, unsigned char *buffer, const unsigned char **ret_content)
 {
-	unsigned char buffer[CACHE_FILE_BYTES];
-	struct kernel_paths paths;
 	if (!cache_in_use())
-		return false;
+		return 0;
 	struct guard guard = guard_enter();
-	size_t bytes = read_file(place_of(image, kernel), buffer);
-	bool found = bytes && read_entry(buffer, bytes, image, kernel, &paths);
+	size_t bytes = read_file(place_of(key), buffer);
 	guard_leave(&guard);
-	if (found)
-		*ret_paths = paths;
-	return found;
-}
-
-/* The number of a text; TEXTS where there is no room. */
-static uint32_t add_text(struct texts *texts, const char *text)
-{
-	size_t bytes = strlen(text) + 1;
-	for (uint32_t i = 0; i < texts->count; i++)
-		if (!strcmp(texts->bytes + texts->at[i], text))
-			return i;
-	if (texts->count == TEXTS || bytes == 1 || bytes > sizeof texts->bytes - texts->used)
-		return TEXTS;
-	memcpy(texts->bytes + texts->used, text, bytes);
-	texts->at[texts->count] = texts->used;
-	texts->used += (uint32_t)bytes;
-	return texts->count++;
-}
-
-/* The file of an entry; 0 where it is too large to keep. */
-static size_t write_entry(unsigned char *buffer, const struct cache_hash *image, const char *kernel,
-                          const struct kernel_paths *paths)
-{
-	struct texts texts = {.used = 0};
-	struct stored_site sites[PATHS_STORES];
-	struct header header = {
-		.magic = MAGIC,
-		.format = FORMAT,
-		.analyser = ANALYSER_VERSION,
-		.image = *image,
-		.name_bytes = (uint32_t)strnlen(kernel, CACHE_FILE_BYTES),
-		.stores_kept = (uint32_t)(paths->store_count < PATHS_STORES ? paths->store_count : PATHS_STORES),
-		.store_count = paths->store_count,
-		.reason = paths->reason,
-		.reason_offset = paths->reason_offset};
-	if (paths->slot_count > CACHE_FILE_BYTES || paths->reason > PATHS_LIMIT || paths->reason == PATHS_DAMAGED)
+	if (!bytes || !is_of(buffer, bytes, key))
 		return 0;
-	header.slots = (uint32_t)paths->slot_count;
-	for (uint32_t i = 0; i < header.stores_kept; i++) {
-		const struct store_site *site = &paths->stores[i];
-		sites[i] = (struct stored_site){site->offset, site->base, site->line, add_text(&texts, site->kind),
-		                                site->file ? add_text(&texts, site->file) : NO_TEXT};
-		if (sites[i].kind == TEXTS || sites[i].file == TEXTS)
-			return 0;
-	}
-	header.texts_bytes = texts.used;
-	size_t bytes = size_of(&header);
-	if (bytes > CACHE_FILE_BYTES)
-		return 0;
-	header.file_bytes = (uint32_t)bytes;
-	unsigned char *at = buffer;
-	memcpy(at, &header, sizeof header);
-	memcpy(at += sizeof header, kernel, header.name_bytes);
-	at += header.name_bytes;
-	for (size_t i = 0; i < paths->slot_count; i++)
-		*at++ = (unsigned char)(paths->slots[i].use | paths->slots[i].only_base << 2 |
-		                        paths->slots[i].compared << 3 | paths->slots[i].loaded << 4);
-	memcpy(at, texts.bytes, texts.used);
-	memcpy(at + texts.used, sites, header.stores_kept * sizeof sites[0]);
-	header.sum = cache_hash(buffer, bytes).low;
-	memcpy(buffer, &header, sizeof header);
-	return bytes;
+	*ret_content = buffer + content_at(key);
+	return bytes - content_at(key);
 }
 
 /* What a process that died left half-written would block its place for ever. */
@@ -395,14 +254,51 @@ static void write_file(unsigned place, const unsigned char *buffer, size_t bytes
 	close(directory);
 }
 
+unsigned char *cache_content(const struct cache_key *key, unsigned char *buffer, size_t *ret_room)
+{
+	size_t at = content_at(key);
+	*ret_room = at < CACHE_FILE_BYTES ? CACHE_FILE_BYTES - at : 0;
+	return cache_in_use() && *ret_room ? buffer + at : NULL;
+}
+
+void cache_write(const struct cache_key *key, unsigned char *buffer, size_t content)
+{
+	struct header header = {.magic = MAGIC,
+	                        .format = FORMAT,
+	                        .file_bytes = (uint32_t)(content_at(key) + content),
+	                        .analyser = ANALYSER_VERSION,
+	                        .image = *key->image,
+	                        .kind = key->kind,
+	                        .name_bytes = (uint32_t)strlen(key->kernel)};
+	memcpy(buffer, &header, sizeof header);
+	memcpy(buffer + sizeof header, key->kernel, header.name_bytes);
+	header.sum = cache_hash(buffer, header.file_bytes).low;
+	memcpy(buffer, &header, sizeof header);
+	struct guard guard = guard_enter();
+	if (may_write(header.file_bytes))
+		write_file(place_of(key), buffer, header.file_bytes);
+	guard_leave(&guard);
+}
+
+bool cache_get(const struct cache_hash *image, const char *kernel, struct kernel_paths *ret_paths)
+{
+	unsigned char buffer[CACHE_FILE_BYTES];
+	const struct cache_key key = {image, kernel, CACHE_ANY_VALUES};
+	const unsigned char *content;
+	size_t bytes = cache_read(&key, buffer, &content);
+	int saved = errno;
+	bool found = bytes && cache_unpack(content, bytes, ret_paths);
+	errno = saved;
+	return found;
+}
+
 void cache_put(const struct cache_hash *image, const char *kernel, const struct kernel_paths *paths)
 {
 	unsigned char buffer[CACHE_FILE_BYTES];
-	if (!cache_in_use())
-		return;
-	struct guard guard = guard_enter();
-	size_t bytes = write_entry(buffer, image, kernel, paths);
-	if (bytes && may_write(bytes))
-		write_file(place_of(image, kernel), buffer, bytes);
-	guard_leave(&guard);
+	const struct cache_key key = {image, kernel, CACHE_ANY_VALUES};
+	size_t room;
+	unsigned char *content = cache_content(&key, buffer, &room);
+	size_t bytes = content ? cache_pack(paths, content, room) : 0;
+	if (bytes)
+		cache_write(&key, buffer, bytes);
 }

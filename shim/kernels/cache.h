@@ -32,10 +32,19 @@ bool cache_use(const char *directory);
 bool cache_in_use(void);
 
 /*
- * True, and *ret_paths filled (kernel_paths_free), where this kernel of this image is known to this version of the analysis. Both are thread-safe, and keep errno; no descriptor
+ * True, and *ret_paths filled (kernel_paths_free), where this kernel of this image is known to this version of the analysis. All are thread-safe, and keep errno; no descriptor
  * stays open.
  */
 bool cache_get(const struct cache_hash *image, const char *kernel, struct kernel_paths *ret_paths);
 void cache_put(const struct cache_hash *image, const char *kernel, const struct kernel_paths *paths);
+
+/*
+ * The same for given values: an answer as paths_for_cubin() gave it, with its values->used, for values that are alike in
+ * what it hangs on. *ret_paths is filled where *ret_better. cache_put_values: `paths` NULL: not better.
+ */
+bool cache_get_values(const struct cache_hash *image, const char *kernel, struct paths_values *values,
+                      struct kernel_paths *ret_paths, bool *ret_better);
+void cache_put_values(const struct cache_hash *image, const char *kernel, const struct paths_values *values,
+                      const struct kernel_paths *paths);
 
 #endif

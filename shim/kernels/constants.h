@@ -78,6 +78,9 @@ void constants_forget_all(struct constants_state *state);
 unsigned constants_predicates(const struct sass_insn *insn);
 /* Is the guard certainly a predicate of the file that insn->uniform says? */
 bool constants_guard_sure(const struct sass_insn *insn);
+/* Adds the registers that it may write. Not of calls and returns: they may write all. */
+void constants_registers(const struct sass_machine *machine, const struct sass_insn *insn,
+                         struct sass_registers *written);
 
 static inline bool constant_known(struct constant constant)
 {

@@ -26,12 +26,16 @@ static struct constant param(struct constants *c, uint32_t offset, unsigned byte
 		small += values->known[offset + i] == VALUE_SMALL;
 		result.value |= (uint32_t)values->bytes[offset + i] << 8 * i;
 	}
-	if (exact < bytes && bytes < 4)
+	/* A byte is small, whatever it is. */
+	if (exact < bytes && bytes == 1)
 		return sign ? unknown : (struct constant){0, CONSTANT_SMALL};
 	if (exact < bytes && small < bytes)
 		return unknown;
 	if (sign && bytes < 4 && result.value >> (8 * bytes - 1))
 		result.value |= ~(uint32_t)0 << 8 * bytes;
+	/* That a part of a word is small hangs on the word. */
+	if (exact < bytes)
+		offset &= ~(uint32_t)3, bytes = 4;
 	result.from = sets_range(&c->sets, offset, offset + bytes);
 	return exact == bytes ? result : constant_smaller(result);
 }
@@ -504,7 +508,8 @@ static struct constant condition(struct constants *c, const struct sass_insn *in
 static void note_barrier(struct constants *c, const struct sass_insn *insn, bool certain)
 {
 	if (insn->row->class == SASS_ARM)
-		c->now.armed[sass_field(insn, 16, 20)] = certain ? c->program->links[c->insn] : CONSTANTS_ARMED_ANY;
+		c->now.armed[sass_field(insn, 16, 20)] =
+			certain && sass_field(insn, 87, 91) == 7 ? c->program->links[c->insn] : CONSTANTS_ARMED_ANY;
 	else if (insn->row->class == SASS_ARM_FROM_REGISTER)
 		c->now.armed[sass_field(insn, 24, 28)] = CONSTANTS_ARMED_ANY;
 }

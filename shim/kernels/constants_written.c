@@ -123,10 +123,17 @@ static bool file_sure(const struct sass_insn *insn)
 	return insn->base < 0x03f || insn->base == 0x181 || insn->base == 0x189;
 }
 
+/* FMNMX.IS_A and its like say which operand it was, in fields of their own. */
+static unsigned which_operand(const struct sass_insn *insn)
+{
+	bool tells = (insn->base == 0x009 || insn->base == 0x040 || insn->base == 0x050) && sass_field(insn, 65, 66);
+	return tells ? 1u << sass_field(insn, 66, 69) | 1u << sass_field(insn, 69, 72) : 0;
+}
+
 unsigned constants_predicates(const struct sass_insn *insn)
 {
 	enum predicate_fields fields = fields_of(insn);
-	unsigned written = 0;
+	unsigned written = which_operand(insn);
 	if (insn->base == 0x004)
 		return 0x7f7f;
 	if (fields != FIELDS_NONE)
@@ -218,10 +225,8 @@ static void add(uint64_t file[4], unsigned first, unsigned count)
 		file[reg / 64] |= (uint64_t)1 << reg % 64;
 }
 
-static void forget_registers(struct constants *c, const struct sass_insn *insn)
+void constants_registers(const struct sass_machine *machine, const struct sass_insn *insn, struct sass_registers *written)
 {
-	const struct sass_machine *machine = &c->program->machine;
-	struct sass_registers written = {{0}, {0}};
 	unsigned words;
 	if (no_result(insn))
 		return;
@@ -229,15 +234,15 @@ static void forget_registers(struct constants *c, const struct sass_insn *insn)
 	case SASS_TENSOR:
 		/* Small ones write up to 8 registers; of the others the results lie where their shape says, or are read back later. */
 		if (insn->base > 0x07f)
-			add(written.r, 0, 256);
+			add(written->r, 0, 256);
 		else
-			add(written.r, insn->d, 8);
+			add(written->r, insn->d, 8);
 		break;
 	case SASS_LOAD_CONST:
 	case SASS_LOAD:
 	case SASS_LOAD_LOCAL:
 	case SASS_LOAD_SHARED:
-		add(written.r, insn->d, sass_memory_words(insn));
+		add(written->r, insn->d, sass_memory_words(insn));
 		break;
 	case SASS_CLEAR:
 	case SASS_MOVE:
@@ -250,18 +255,24 @@ static void forget_registers(struct constants *c, const struct sass_insn *insn)
 	case SASS_SHIFT:
 		words = insn->row->words > 1 || sass_wide_modifier(machine, insn) ? 2 : 1;
 		if (insn->uniform)
-			add(written.u, insn->d & machine->uniform_mask, words);
+			add(written->u, insn->d & machine->uniform_mask, words);
 		else
-			add(written.r, insn->d, words);
+			add(written->r, insn->d, words);
 		break;
 	case SASS_LOAD_CONST_UNIFORM:
-		add(written.u, insn->d & machine->uniform_mask, sass_memory_words(insn));
+		add(written->u, insn->d & machine->uniform_mask, sass_memory_words(insn));
 		break;
 	default:
-		sass_add_written(machine, insn, &written);
+		sass_add_written(machine, insn, written);
 	}
 	if (insn->row->class == SASS_NOTHING)
-		add(written.r, insn->d, 2), add(written.u, insn->d & machine->uniform_mask, 2);
+		add(written->r, insn->d, 2), add(written->u, insn->d & machine->uniform_mask, 2);
+}
+
+static void forget_registers(struct constants *c, const struct sass_insn *insn)
+{
+	struct sass_registers written = {{0}, {0}};
+	constants_registers(&c->program->machine, insn, &written);
 	forget(c->now.r, written.r);
 	forget(c->now.u, written.u);
 }

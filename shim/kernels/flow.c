@@ -32,11 +32,6 @@ static uint32_t jump_target(const struct program *program, uint32_t insn)
 	return part->first + (uint32_t)(target / SASS_BYTES);
 }
 
-static bool always(const struct sass_insn *insn)
-{
-	return insn->guard == 7 && sass_field(insn, 87, 91) == 7;
-}
-
 static void call_way(const struct program *program, uint32_t i, struct way *way)
 {
 	uint8_t marks = program->marks[i];
@@ -61,17 +56,17 @@ static struct way way_of(const struct program *program, uint32_t i)
 	struct way way = {.on = true, .target = PROGRAM_NONE};
 	if (!insn->row || insn->never)
 		return way;
-	bool guarded = insn->guard != 7;
+	bool guarded = !sass_always(insn);
 	switch (insn->row->class) {
 	case SASS_BRANCH:
 		way.ends = true;
 		way.target = jump_target(program, i);
 		way.kind = way.target == PROGRAM_NONE ? BLOCK_BROKEN : BLOCK_PLAIN;
-		way.on = !(always(insn) && insn->form == 4 && !insn->bit91);
+		way.on = !(sass_always(insn) && insn->form == 4 && !insn->bit91);
 		break;
 	case SASS_EXIT:
 		way.ends = true;
-		way.on = !always(insn);
+		way.on = !sass_always(insn);
 		break;
 	case SASS_CALL:
 	case SASS_CALL_ABSOLUTE:

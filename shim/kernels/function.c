@@ -221,8 +221,9 @@ struct function_variants *function_variants(const struct function_info *info)
 	return variants;
 }
 
-void function_add_variant(const struct function_info *info, const struct variant *variant, uint64_t load, uint64_t then)
+bool function_add_variant(const struct function_info *info, const struct variant *variant, uint64_t load, uint64_t then)
 {
+	bool there = false;
 	pthread_mutex_lock(&lock);
 	struct function_info *kept = current_info(info, then);
 	struct function_variants *variants = kept ? atomic_load_explicit(&kept->variants, memory_order_relaxed) : NULL;
@@ -230,10 +231,12 @@ void function_add_variant(const struct function_info *info, const struct variant
 		const struct variant *old = atomic_load_explicit(&variants->of[i], memory_order_relaxed);
 		if (!old)
 			atomic_store_explicit(&variants->of[i], variant, memory_order_release);
-		if (!old || old == variant)
+		there = old == variant;
+		if (!old || there)
 			break;
 	}
 	pthread_mutex_unlock(&lock);
+	return !there;
 }
 
 void function_forget(void)

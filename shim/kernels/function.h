@@ -22,7 +22,7 @@ struct variant;
 #define FUNCTION_VARIANTS 16
 struct function_variants {
 	_Atomic(const struct variant *) of[FUNCTION_VARIANTS]; /* the first that is NULL ends it */
-	_Atomic unsigned asked;                                /* how often one was worked out */
+	_Atomic unsigned asked; /* how often one was worked out, but for those that another thread brought first */
 };
 
 /* Fixed once published but for its paths, never freed: graphs and pending checks point to it. */
@@ -59,9 +59,10 @@ void function_set_paths(const struct function_info *info, const struct kernel_pa
                         uint64_t epoch);
 
 /*
- * For variants.c: the place for variants, made at the first call (NULL: no memory); and a variant of the code of that load is put there, as with function_set_paths().
+ * For variants.c: the place for variants, made at the first call (NULL: no memory); and a variant of the code of that load is put there, as with function_set_paths(). False: it is
+ * there already.
  */
 struct function_variants *function_variants(const struct function_info *info);
-void function_add_variant(const struct function_info *info, const struct variant *variant, uint64_t load, uint64_t epoch);
+bool function_add_variant(const struct function_info *info, const struct variant *variant, uint64_t load, uint64_t epoch);
 
 #endif

@@ -87,7 +87,10 @@ void image_where_reset(void);
 int image_paths(const struct image *image, const char *kernel, const unsigned *machines, size_t machine_count,
                 struct kernel_paths *ret_paths);
 
-/* The same where the parameters have these values (paths_for_cubin()). *ret_paths is empty where it is not better. */
+/*
+ * The same where the parameters have these values (paths_for_cubin()). *ret_paths is empty where it is not better.
+ * -EFAULT: the image is gone, or a part of it, and the answer would be one about that.
+ */
 int image_paths_for(const struct image *image, const char *kernel, const unsigned *machines, size_t machine_count,
                     struct paths_values *values, struct kernel_paths *ret_paths, bool *ret_better);
 

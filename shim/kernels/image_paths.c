@@ -98,13 +98,38 @@ struct question {
 	bool better;                 /* ... was one of them */
 };
 
+/* For any values. */
+static int entry_paths_any(struct code *code, bool ptx, const char *kernel, struct kernel_paths *ret_paths)
+{
+	bool on_disk = code->hash.bytes;
+	if (on_disk && cache_get(&code->hash, kernel, ret_paths))
+		return 0;
+	int err = analyse(code, ptx, kernel, ret_paths);
+	if (!err && on_disk)
+		cache_put(&code->hash, kernel, ret_paths);
+	return err;
+}
+
+static int analyse_for(struct code *code, bool ptx, struct question *question, struct kernel_paths *ret_paths,
+                       bool *ret_better)
+{
+	struct paths_values *values = question->values;
+	bool on_disk = code->hash.bytes;
+	if (on_disk && cache_get_values(&code->hash, question->kernel, values, ret_paths, ret_better))
+		return 0;
+	int err = ptx ? paths_for_ptx((const char *)code->bytes, strnlen((const char *)code->bytes, code->length),
+	                              question->kernel, values, ret_paths, ret_better)
+	              : paths_for_cubin(code->bytes, code->length, question->kernel, values, ret_paths, ret_better);
+	if (!err && on_disk)
+		cache_put_values(&code->hash, question->kernel, values, *ret_better ? ret_paths : NULL);
+	return err;
+}
+
 static int entry_paths_for(struct code *code, bool ptx, struct question *question, struct kernel_paths *ret_paths)
 {
 	struct paths_values *values = question->values;
 	bool better;
-	int err = ptx ? paths_for_ptx((const char *)code->bytes, strnlen((const char *)code->bytes, code->length),
-	                              question->kernel, values, ret_paths, &better)
-	              : paths_for_cubin(code->bytes, code->length, question->kernel, values, ret_paths, &better);
+	int err = analyse_for(code, ptx, question, ret_paths, &better);
 	if (err)
 		return err;
 	for (size_t i = 0; i < values->count; i++)
@@ -113,25 +138,19 @@ static int entry_paths_for(struct code *code, bool ptx, struct question *questio
 	question->better |= better;
 	if (better)
 		return 0;
-	kernel_paths_free(ret_paths);
-	return analyse(code, ptx, question->kernel, ret_paths);
+	return entry_paths_any(code, ptx, question->kernel, ret_paths);
 }
 
 static int entry_paths(const struct image *image, size_t offset, const struct fatbin_entry *entry,
                        struct question *question, struct kernel_paths *ret_paths)
 {
-	const char *kernel = question->kernel;
 	struct code *code;
 	int err = image_code(image, offset, entry, &code);
 	if (err)
 		return err;
-	if (question->values) {
-		err = entry_paths_for(code, entry->kind == FATBIN_PTX, question, ret_paths);
-	} else if (!code->hash.bytes || !cache_get(&code->hash, kernel, ret_paths)) {
-		err = analyse(code, entry->kind == FATBIN_PTX, kernel, ret_paths);
-		if (!err && code->hash.bytes)
-			cache_put(&code->hash, kernel, ret_paths);
-	}
+	bool ptx = entry->kind == FATBIN_PTX;
+	err = question->values ? entry_paths_for(code, ptx, question, ret_paths)
+	                       : entry_paths_any(code, ptx, question->kernel, ret_paths);
 	code_put(code);
 	return err;
 }
@@ -323,12 +342,15 @@ int image_paths_for(const struct image *image, const char *kernel, const unsigne
 {
 	struct question question = {.kernel = kernel, .values = values, .used = calloc(values->count + 1, 1)};
 	int err = question.used ? answer(image, &question, machines, machine_count, ret_paths) : -ENOMEM;
+	/* Nothing to keep: a library that was closed meanwhile may be there again. */
+	if (!err && ret_paths->reason == PATHS_UNSEEN)
+		err = -EFAULT;
 	*ret_better = !err && question.better;
 	if (question.used) {
 		settle_words(question.used, values->count);
 		memcpy(values->used, question.used, values->count);
 	}
-	if (!err && !question.better)
+	if (!err ? !question.better : err == -EFAULT)
 		kernel_paths_free(ret_paths);
 	free(question.used);
 	return err;

@@ -137,6 +137,12 @@ static inline uint32_t sass_field(const struct sass_insn *insn, unsigned first, 
 	return (uint32_t)(bits & (((uint64_t)1 << (end - first)) - 1));
 }
 
+/* Of control flow, which has a second predicate beside its guard: does it run wherever control comes? */
+static inline bool sass_always(const struct sass_insn *insn)
+{
+	return insn->guard == 7 && sass_field(insn, 87, 91) == 7;
+}
+
 /* 32-bit registers that a load or store moves: its size field. */
 unsigned sass_memory_words(const struct sass_insn *insn);
 

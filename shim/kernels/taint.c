@@ -4,16 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_current(const struct taint *t, const struct taint_guarded *entry, unsigned predicate)
+/* Was it written under the guard of the instruction being run, in this block? */
+static bool is_current(const struct taint *t, const struct taint_guarded *entry)
 {
-	return entry->stamp == t->stamp && entry->predicate == predicate && entry->version == t->versions[predicate];
+	return entry->stamp == t->stamp && entry->guard == t->guards[t->insn] && entry->guard != GUARDS_UNKNOWN;
 }
 
 /* A register is read under the guard of the instruction: only what it holds when that is true counts. */
 set_id taint_read_guarded(const struct taint *t, const struct sass_insn *insn, bool uniform, unsigned reg)
 {
 	const struct taint_guarded *entry = &t->guarded[uniform][reg];
-	if (is_current(t, entry, insn->guard + (insn->uniform ? 8u : 0)))
+	if (is_current(t, entry))
 		return entry->when[!insn->guard_negated];
 	return uniform ? t->now.u[reg] : t->now.r[reg];
 }
@@ -22,15 +23,14 @@ void taint_write_guarded(struct taint *t, const struct sass_insn *insn, bool uni
 {
 	set_id *place = uniform ? &t->now.u[reg] : &t->now.r[reg];
 	struct taint_guarded *entry = &t->guarded[uniform][reg];
-	unsigned predicate = insn->guard + (insn->uniform ? 8u : 0);
 	/* An ordinary instruction that writes a UR: which file its guard is of is not known. */
 	if (uniform && !insn->uniform) {
 		entry->stamp = 0;
 		*place = taint_join(t, *place, set);
 		return;
 	}
-	if (!is_current(t, entry, predicate))
-		*entry = (struct taint_guarded){t->stamp, t->versions[predicate], (uint8_t)predicate, {*place, *place}};
+	if (!is_current(t, entry))
+		*entry = (struct taint_guarded){t->stamp, t->guards[t->insn], {*place, *place}};
 	entry->when[!insn->guard_negated] = set;
 	*place = taint_join(t, entry->when[0], entry->when[1]);
 }
@@ -164,20 +164,12 @@ static bool writes_stack(const struct sass_insn *insn)
 	}
 }
 
-static void bump(struct taint *t, unsigned predicates)
-{
-	for (; predicates; predicates &= predicates - 1) {
-		unsigned p = (unsigned)__builtin_ctz(predicates);
-		t->versions[p]++, t->versions[p + 8]++;
-	}
-}
-
 static void arm(struct taint *t, const struct sass_insn *insn)
 {
 	uint32_t place = t->program->links[t->insn];
 	set_id *armed = &t->now.armed[sass_field(insn, 16, 20)];
 	set_id target = place == PROGRAM_NONE ? 0 : sets_one(&t->targets, place);
-	*armed = insn->guard == 7 ? target : sets_join(&t->targets, *armed, target);
+	*armed = sass_always(insn) ? target : sets_join(&t->targets, *armed, target);
 }
 
 static void call_register(struct taint *t, const struct sass_insn *insn)
@@ -352,14 +344,12 @@ void taint_step(struct taint *t, struct taint_step *step)
 		unguarded.guard = 7;
 		insn = &unguarded;
 	}
-	bump(t, step->bumped_before);
-	if (!step->records_only || t->recording) {
-		if (unchanged(t, step)) {
-			repeat(t, step);
-		} else {
-			run_insn(t, insn, step);
-			note_results(t, step);
-		}
+	if (step->records_only && !t->recording)
+		return;
+	if (unchanged(t, step)) {
+		repeat(t, step);
+	} else {
+		run_insn(t, insn, step);
+		note_results(t, step);
 	}
-	bump(t, step->bumped);
 }

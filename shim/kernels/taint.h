@@ -7,6 +7,7 @@
 #define CUCONST_KERNELS_TAINT_H
 
 #include "shim/kernels/constants.h"
+#include "shim/kernels/guards.h"
 #include "shim/kernels/program.h"
 #include "shim/kernels/sets.h"
 #include "shim/kernels/taint_live.h"
@@ -53,9 +54,8 @@ struct taint_entry {
 
 /* A register written under a predicate: what it holds where the predicate was true, and where it was not. */
 struct taint_guarded {
-	uint32_t stamp, version; /* of the block being run; of the predicate */
-	uint8_t predicate;
-	set_id when[2]; /* by "predicate holds" */
+	uint32_t stamp, guard; /* of the block being run; of the predicate's value (guards.h) */
+	set_id when[2];        /* by "predicate holds" */
 };
 
 struct taint_known {
@@ -121,7 +121,7 @@ struct taint {
 	struct taint_live changed;
 	bool first, recalled; /* it had not run; what is stored is what it was */
 	uint32_t stamp;
-	uint32_t versions[16]; /* of predicates, then uniform ones */
+	uint32_t *guards; /* by instruction: guards.h */
 	struct taint_guarded guarded[2][256];
 	struct taint_known known[2][256]; /* of R, of UR */
 	uint32_t insn;                    /* being run */

@@ -59,6 +59,12 @@ static set_id scale(struct taint *t, set_id set)
 	return sets_turn(&t->sets, set, SETS_SCALED);
 }
 
+/* A sign is one bit, of which no multiple makes more. */
+static set_id sign(struct taint *t, set_id set)
+{
+	return sets_turn(&t->sets, set, SETS_SCALED);
+}
+
 static set_id unscale(struct taint *t, set_id set)
 {
 	return sets_turn(&t->sets, set, SETS_PLAIN);
@@ -167,7 +173,7 @@ static void multiply(struct taint *t, const struct sass_insn *insn, const struct
 		factor = unscale(t, factor);
 	if (insn->row->class == SASS_MULTIPLY_WIDE) {
 		/* By 1 it is a sign or zero extension, whose high word is no address's. */
-		set_id high = unit ? scale(t, factor) : factor;
+		set_id high = unit ? sign(t, factor) : factor;
 		/* By a large power of two the high word is a shift to the right; by the size of an element it has a few bits. */
 		bool literal = known(t, &operands[0], &value) || known(t, &operands[1], &value);
 		if (literal && value >= 256 && !(value & (value - 1)))
@@ -183,8 +189,10 @@ static void multiply(struct taint *t, const struct sass_insn *insn, const struct
 
 static void load_address(struct taint *t, const struct sass_insn *insn, struct taint_pair v[3])
 {
-	/* (C:A << shift) + B: without a shift a plain sum. */
-	if (sass_field(insn, 75, 80)) {
+	/* (C:A << shift) + B: without a shift a plain sum. .HI.X.SX32 with the shift 1: what is above the sign of A. */
+	if (sass_field(insn, 73, 81) == 0x87) {
+		v[0].low = sign(t, v[0].low);
+	} else if (sass_field(insn, 75, 80)) {
 		v[0].low = scale(t, v[0].low);
 		v[2].low = scale(t, v[2].low);
 	}
@@ -204,7 +212,11 @@ static void shift(struct taint *t, const struct sass_insn *insn, const struct sa
 	uint32_t count;
 	bool right = sass_field(insn, 76, 77), is_known = known(t, &operands[1], &count);
 	if (value && right && is_known && count == 31 && !v[0].low)
-		value = scale(t, value); /* a sign */
+		value = sign(t, value);
+	/* .R without .HI of 64 bits, and nothing in the low word: it is the low word of a shift to the left. */
+	else if (value && right && !v[0].low && is_known && count && count < 32 && sass_field(insn, 73, 75) < 2 &&
+	         !sass_field(insn, 80, 81))
+		value = scale(t, value);
 	else if (value && right && !(is_known && (count == 0 || count == 32)))
 		value = taint_join(t, unscale(t, value), taint_one(t, FROM_SHIFTED));
 	else if (v[0].low && v[2].low && !right)

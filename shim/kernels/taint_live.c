@@ -202,22 +202,12 @@ static void search_back(struct search *search)
 	memset(search->needed, NEED_ALWAYS, program->count);
 }
 
-uint8_t taint_live_predicates(const struct sass_insn *insn)
-{
-	if (insn->never || !insn->row)
-		return 0;
-	unsigned written = constants_predicates(insn);
-	return (uint8_t)((written | written >> CONSTANTS_UNIFORM) & 0x7f);
-}
-
-static struct taint_step step_of(const struct search *search, uint32_t insn, uint8_t bumped_before)
+static struct taint_step step_of(const struct search *search, uint32_t insn)
 {
 	uint16_t header = search->effects[search->headers[insn]];
 	unsigned writes = header & 15, reads = header >> 4 & 15;
 	return (struct taint_step){.insn = insn,
 	                           .ranges = search->headers[insn] - writes - reads,
-	                           .bumped_before = bumped_before,
-	                           .bumped = taint_live_predicates(&search->program->insns[insn]),
 	                           .write_count = writes & 15,
 	                           .read_count = reads & 15,
 	                           .records = (header & HEADER_RECORDS) != 0,
@@ -239,18 +229,14 @@ static int list_steps(const struct search *search, struct taint_liveness *livene
 		return -ENOMEM;
 	struct taint_step *step = liveness->steps;
 	for (uint32_t id = 0; id < program->block_count; id++) {
-		uint8_t before = 0;
 		for (uint32_t insn = program->blocks[id].first; insn <= program->blocks[id].last; insn++) {
-			if (search->needed[insn] == NEED_NOT) {
-				before |= taint_live_predicates(&program->insns[insn]);
+			if (search->needed[insn] == NEED_NOT)
 				continue;
-			}
-			*step = step_of(search, insn, before);
+			*step = step_of(search, insn);
 			step->results = (uint32_t)results;
 			for (unsigned i = 0; i < step->write_count; i++)
 				results += taint_range_count(search->effects[step->ranges + i]);
 			step++;
-			before = 0;
 		}
 		liveness->first[id + 1] = (uint32_t)(step - liveness->steps);
 	}

@@ -19,10 +19,9 @@ typedef uint16_t taint_packed;
 /* An instruction that matters. */
 struct taint_step {
 	uint32_t insn;
-	uint32_t ranges;               /* in taint_liveness.ranges: what it writes, then what it reads */
-	uint32_t results;              /* in taint_liveness.results: what it wrote when it ran last */
-	uint32_t literal;              /* the one it leaves in its result, if `is_literal` */
-	uint8_t bumped_before, bumped; /* predicates that those left out before it write; that it writes */
+	uint32_t ranges;  /* in taint_liveness.ranges: what it writes, then what it reads */
+	uint32_t results; /* in taint_liveness.results: what it wrote when it ran last */
+	uint32_t literal; /* the one it leaves in its result, if `is_literal` */
 	uint8_t write_count : 4, read_count : 4;
 	bool records : 1, records_only : 1; /* as in struct taint_effect; nothing else comes of it */
 	bool acts : 1, again : 1, recalls : 1;
@@ -54,9 +53,6 @@ static inline bool taint_live_any(const struct taint_live *live, taint_packed ra
 		bits |= live->bits[first / 64 + 1] << (64 - shift);
 	return bits & (((uint64_t)1 << count) - 1);
 }
-
-/* Which of P0 to P6, or UP0 to UP6, an instruction may write. */
-uint8_t taint_live_predicates(const struct sass_insn *insn);
 
 /* 0 or -ENOMEM; to be freed in each case. */
 int taint_live_find(const struct program *program, struct taint_liveness *ret_liveness);

@@ -203,7 +203,8 @@ static bool overlaps_window(const struct taint *t, struct taint_pair address)
 
 static void load(struct taint *t, const struct sass_insn *insn)
 {
-	unsigned words = insn->row->class == SASS_LOAD_256 ? 4 : sass_memory_words(insn);
+	/* The last size is none of a load. */
+	unsigned size = sass_memory_words(insn), words = insn->row->class == SASS_LOAD_256 || size > 4 ? 4 : size;
 	struct taint_pair address = taint_read_pair(t, insn, insn->a);
 	/* Bit 91: a UR is a descriptor or part of the address; taken for part of it. */
 	if (insn->bit91) {
@@ -223,7 +224,7 @@ static void load(struct taint *t, const struct sass_insn *insn)
 		extra = join_words(t, extra, (struct taint_words){{t->all_params, t->all_params}});
 	if (insn->base == 0x180 || overlaps_window(t, address))
 		extra = join_words(t, extra, join_words(t, t->local_any, t->shared));
-	write_loaded(t, insn, insn->d, extra, words > 4 ? 4 : words);
+	write_loaded(t, insn, insn->d, extra, words);
 	if (insn->row->class == SASS_LOAD_256)
 		write_loaded(t, insn, insn->c, extra, 4);
 }

@@ -384,6 +384,8 @@ static int prepare(struct taint *t)
 		return -ENOMEM;
 	int err = taint_live_find(t->program, &t->live);
 	if (!err)
+		err = guards_find(t->program, t->facts, &t->guards);
+	if (!err)
 		err = prepare_entries(t);
 	if (!err)
 		err = sets_init(&t->sets, FROM_PARAMS + t->word_count + 1);
@@ -425,6 +427,7 @@ int taint_run(const struct program *program, const uint8_t *facts, const struct 
 	free(t->entries);
 	free(t->entry_sets);
 	taint_live_free(&t->live);
+	free(t->guards);
 	free(t->queue);
 	free(t->reads_memory);
 	free(t->ones);

@@ -71,7 +71,7 @@ static bool add_guards(const struct paths_values *values, struct variant *varian
 /* The variant of that content. Takes over the new one. NULL: no memory. */
 static const struct variant *intern(struct kept *fresh)
 {
-	/* The paths are one pointer for each content; guards have a gap at their end, and were zeroed. */
+	/* The paths are one pointer for each content, and there are no gaps. */
 	const void *key = &fresh->variant;
 	size_t bytes = sizeof fresh->variant + fresh->variant.guard_count * sizeof fresh->variant.guards[0];
 	struct kept *kept = NULL;
@@ -95,7 +95,8 @@ static void mark_known(const struct function_info *info, uint8_t *known)
 		memset(known + info->params[i].offset, VALUE_EXACT, info->params[i].bytes);
 }
 
-static const struct variant *work_out(const struct function_info *info, const uint8_t *block)
+/* *ret_new: another thread has not brought the same meanwhile. */
+static const struct variant *work_out(const struct function_info *info, const uint8_t *block, bool *ret_new)
 {
 	uint8_t known[VARIANT_BLOCK_BYTES], used[VARIANT_BLOCK_BYTES] = {0};
 	struct paths_values values = {block, known, used, info->params_bytes, NULL};
@@ -114,7 +115,7 @@ static const struct variant *work_out(const struct function_info *info, const ui
 	}
 	const struct variant *variant = intern(fresh);
 	if (variant)
-		function_add_variant(info, variant, load, epoch);
+		*ret_new = function_add_variant(info, variant, load, epoch);
 	return variant;
 }
 
@@ -128,10 +129,13 @@ const struct variant *function_variant(const struct function_info *info, const u
 	const struct variant *variant = find(variants, block);
 	if (!variant && !atomic_load_explicit(&variants->of[FUNCTION_VARIANTS - 1], memory_order_relaxed) &&
 	    atomic_load_explicit(&variants->asked, memory_order_relaxed) < ASKED) {
-		atomic_fetch_add_explicit(&variants->asked, 1, memory_order_relaxed);
+		bool new = true;
 		int saved = errno;
-		variant = work_out(info, block);
+		variant = work_out(info, block, &new);
 		errno = saved;
+		/* Threads that begin with the same values have used one attempt. */
+		if (new)
+			atomic_fetch_add_explicit(&variants->asked, 1, memory_order_relaxed);
 	}
 	return variant;
 }

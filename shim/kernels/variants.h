@@ -13,7 +13,7 @@
 /* One condition: the word at `offset` has these bits, or is small (PATHS_SMALL). */
 struct variant_guard {
 	uint32_t offset, mask, value;
-	bool small;
+	uint32_t small; /* a bool without a gap behind it: guards are compared as bytes */
 };
 
 static inline bool variant_guard_holds(const struct variant_guard *guard, uint32_t word)

@@ -5,6 +5,7 @@
  */
 #include <dlfcn.h>
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -259,6 +260,21 @@ static struct link_map *find_same_object(const void *address)
 	return same_object;
 }
 
+/* What is answered for all parameters at 0. */
+static int for_values(const struct image *image, const char *kernel)
+{
+	uint8_t known[24], used[24];
+	const uint8_t block[24] = {0};
+	struct paths_values values = {block, known, used, sizeof block, NULL};
+	struct kernel_paths paths = {0};
+	bool better = true;
+	memset(known, VALUE_EXACT, sizeof known);
+	int err = image_paths_for(image, kernel, sm_90, 1, &values, &paths, &better);
+	EXPECT(!err || (!better && !paths.slots));
+	kernel_paths_free(&paths);
+	return err;
+}
+
 /* Where a library holds it, nothing is copied, and it is gone with the library. */
 static void held(const char *holder, const char *fatbin_path)
 {
@@ -283,10 +299,12 @@ static void held(const char *holder, const char *fatbin_path)
 	struct image *registered = image_keep(&wrapper);
 	EXPECT(!registered->copied && image_present(registered));
 	image_put(registered);
+	EXPECT(!for_values(image, "copy"));
 	EXPECT(!dlclose(library));
 	EXPECT(!dlopen(holder, RTLD_NOW | RTLD_NOLOAD));
 	EXPECT(!image_present(image));
 	EXPECT(!image_paths(image, "copy", sm_90, 1, &paths) && paths.reason == PATHS_UNSEEN);
+	EXPECT(for_values(image, "copy") == -EFAULT);
 	/* Other memory where it was. */
 	const uintptr_t page = (uintptr_t)held & ~(uintptr_t)(PAGE - 1);
 	void *other = mmap((void *)page, bytes + PAGE, PROT_READ | PROT_WRITE,

@@ -5,12 +5,14 @@
  */
 #include <pthread.h>
 
+#include "shim/kernels/cache.h"
 #include "shim/kernels/function.h"
 #include "shim/kernels/variants.h"
 #include "tests/unit/images/check.h"
 #include "tests/unit/images/fake.h"
 
 #define THREADS 4
+#define ROUNDS 200
 
 /* a, out, table, mode: stores through the table where `test` of the mode is true, else through slot `out`. */
 #define KERNEL_TEXT(out, test)                                                                                         \
@@ -167,6 +169,76 @@ static void by_many(void)
 		pthread_join(threads[i], NULL);
 }
 
+/*
+ * Large images: what was worked out is on disk, and what is on disk is taken, for images that are the same to the byte. The folder is there for this alone.
+ */
+static void on_disk(void)
+{
+	enum { LARGE = 20000 };
+	char folder[] = "/tmp/cuconst-variants.XXXXXX", command[64];
+	static char text[LARGE + 1], other[LARGE + 1];
+	const uint64_t block[4] = {1, 2, 3, 0};
+	uint8_t known[sizeof block], used[sizeof block] = {0};
+	struct paths_values values = {(const uint8_t *)block, known, used, sizeof block, NULL};
+	struct kernel_paths paths = {0},
+			    poisoned = {.slot_count = 4, .slots = (struct slot_paths[4]){{.use = SLOT_STORE}}};
+	bool better = false;
+	memset(known, VALUE_EXACT, sizeof known);
+	snprintf(text, sizeof text, "%s%*s", by_mode, (int)(LARGE - strlen(by_mode)), "\n");
+	snprintf(other, sizeof other, "%s%*s", by_mode, (int)(LARGE - strlen(by_mode)), "\n\n");
+	EXPECT(mkdtemp(folder) && cache_use(folder));
+	const struct cache_hash hash = cache_hash(text, strlen(text)), other_hash = cache_hash(other, strlen(other));
+	images_module_loaded(MODULE(10), text);
+	const struct kernel_paths *plain = ask(10, 1, 0);
+	EXPECT(stored_slot(plain) == 1 && !ask(10, 1, 5));
+	EXPECT(cache_get_values(&hash, "which", &values, &paths, &better) && better && stored_slot(&paths) == 1);
+	kernel_paths_free(&paths);
+	/* As in a process that begins: what is known is dropped with the code. */
+	fake_unload_module(10);
+	images_module_loaded(MODULE(10), text);
+	EXPECT(ask(10, 1, 0) == plain && !ask(10, 1, 5) && !ask(10, 1, 6));
+	/* That the file is read shows where it says something else. */
+	memset(used + 24, VALUE_EXACT, 8);
+	cache_put_values(&other_hash, "which", &values, &poisoned);
+	images_module_loaded(MODULE(11), other);
+	EXPECT(stored_slot(ask(11, 1, 0)) == 0);
+	EXPECT(!cache_use(""));
+	snprintf(command, sizeof command, "rm -r %s", folder);
+	EXPECT(!system(command));
+}
+
+static pthread_barrier_t round_begins, round_ends;
+
+static void *ask_at_once(void *unused)
+{
+	for (int round = 0; round < ROUNDS; round++) {
+		pthread_barrier_wait(&round_begins);
+		EXPECT(stored_slot(ask(9, 1, 0)) == 1);
+		pthread_barrier_wait(&round_ends);
+	}
+	return NULL;
+}
+
+/* The same values in all threads are one attempt of those that a function has. */
+static void at_once(void)
+{
+	pthread_t threads[THREADS];
+	pthread_barrier_init(&round_begins, NULL, THREADS + 1);
+	pthread_barrier_init(&round_ends, NULL, THREADS + 1);
+	for (int i = 0; i < THREADS; i++)
+		EXPECT(!pthread_create(&threads[i], NULL, ask_at_once, NULL));
+	for (int round = 0; round < ROUNDS; round++) {
+		images_module_loaded(MODULE(9), by_mode);
+		EXPECT(images_paths(FUNCTION(9)));
+		pthread_barrier_wait(&round_begins);
+		pthread_barrier_wait(&round_ends);
+		EXPECT(function_variants(function_info(FUNCTION(9)))->asked == 1);
+		fake_unload_module(9);
+	}
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+}
+
 int main(int argc, char **argv)
 {
 	const unsigned machines[] = {90};
@@ -181,5 +253,7 @@ int main(int argc, char **argv)
 	widened();
 	not_yet();
 	by_many();
+	at_once();
+	on_disk();
 	return 0;
 }
