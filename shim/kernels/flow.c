@@ -248,10 +248,7 @@ static int find_loose(struct program *program, const uint8_t *return_registers, 
 
 bool program_may_wait(const struct program *program, unsigned barrier, size_t i)
 {
-	if (program->armed_by[i] == barrier || program->wild_barriers >> barrier & 1)
-		return true;
-	/* One that nobody arms: better too much than too little. */
-	return !memchr(program->armed_by, (int)barrier, program->armed_count);
+	return program->armed_by[i] == barrier || program_waits_anywhere(program, barrier);
 }
 
 int program_cut(struct program *program)
@@ -288,6 +285,8 @@ int program_cut(struct program *program)
 		if (!err)
 			err = PROGRAM_PUSH(program, armed_by, armed_by_count, armed_by_room,
 			                   (uint8_t)sass_field(&program->insns[i], 16, 20));
+		if (!err)
+			program->named_barriers |= 1u << program->armed_by[program->armed_by_count - 1];
 	}
 	for (uint32_t i = 0; !err && i < program->block_count; i++)
 		err = cut_block(program, &program->blocks[i], is_return);
