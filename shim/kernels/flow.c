@@ -188,15 +188,17 @@ static void find_leaders(struct program *program, const uint8_t *return_register
 	for (size_t i = 0; i < program->taken_count; i++)
 		block_of[program->taken[i]] |= 1;
 	for (uint32_t i = 0; i < program->count; i++) {
-		struct way way = way_of(program, i);
+		const struct sass_row *row = program->insns[i].row;
 		uint32_t target;
+		if (return_literal(program, return_registers, i, &target))
+			block_of[target] |= 2;
+		if (!row || row->class < SASS_BRANCH) /* leads on */
+			continue;
+		struct way way = way_of(program, i);
 		if (way.ends && i + 1 < program->count)
 			block_of[i + 1] |= 1;
 		each_target(program, i, &way, mark_leader, block_of);
-		if (return_literal(program, return_registers, i, &target))
-			block_of[target] |= 2;
-		const struct sass_row *row = program->insns[i].row;
-		if (row && row->class == SASS_ARM && (target = jump_target(program, i)) != PROGRAM_NONE)
+		if (row->class == SASS_ARM && (target = jump_target(program, i)) != PROGRAM_NONE)
 			block_of[target] |= 1;
 	}
 }

@@ -143,7 +143,7 @@ struct taint {
 	struct taint_summary *summaries; /* by block */
 	struct taint_source source;
 	struct taint_eight eights[TAINT_EIGHTS];
-	set_id *ones; /* the set of each single member, 0: not made yet */
+	set_id *ones, *arms; /* the set of each single member, and of `targets`; 0: not made yet */
 
 	struct taint_state now; /* while a block runs */
 	/* ... registers that hold something else than they did at the same point when it ran last; all of them when it had not. */
@@ -161,6 +161,7 @@ struct taint {
 	size_t cell_count, cell_used;
 	uint32_t memory_version;                  /* raised by each change */
 	struct taint_judged judged[TAINT_JUDGED]; /* direct-mapped */
+	struct taint_pair compared[TAINT_JUDGED]; /* sets that were told of, too */
 	int error;
 	enum paths_reason stop; /* gave up, at insn */
 };

@@ -206,6 +206,11 @@ void taint_compared(struct taint *t, set_id a, set_id b)
 {
 	if (!t->recording || !a || !b)
 		return;
+	struct taint_pair *known =
+		&t->compared[((uint32_t)a * 0x9e3779b1u ^ (uint32_t)b * 0x85ebca6bu) >> 16 & (TAINT_JUDGED - 1)];
+	if (known->low == a && known->high == b)
+		return;
+	*known = (struct taint_pair){a, b};
 	bool in_a = false, in_b = false;
 	unsigned slots = 0;
 	for (size_t i = 0; i < t->sets.half; i++) {

@@ -92,15 +92,6 @@ static void drop(struct taint_live *live, taint_packed range)
 		live->bits[first / 64 + 1] &= ~(bits >> (64 - shift));
 }
 
-static void add(struct taint_live *live, taint_packed range)
-{
-	unsigned first = taint_range_first(range), count = taint_range_count(range), shift = first % 64;
-	uint64_t bits = ((uint64_t)1 << count) - 1;
-	live->bits[first / 64] |= bits << shift;
-	if (shift + count > 64)
-		live->bits[first / 64 + 1] |= bits >> (64 - shift);
-}
-
 /* Adds what is live somewhere to what is live at the end of a block, and to *more what was not yet. */
 static void take(const struct taint_live *from, struct taint_live *out, struct taint_live *more)
 {
@@ -161,12 +152,12 @@ static void run_back(struct search *search, uint32_t id)
 			need = taint_live_any(&live, first[i]) ? NEED_ALWAYS : need;
 		search->needed[insn] = need;
 		for (unsigned i = 0; i < writes; i++) {
-			add(&search->written[id], first[i]);
+			taint_live_add(&search->written[id], first[i]);
 			if (first[i] & TAINT_RANGE_KILLS)
 				drop(&live, first[i]);
 		}
 		for (unsigned i = writes; need && i < writes + reads; i++)
-			add(&live, first[i]);
+			taint_live_add(&live, first[i]);
 		end = first;
 	}
 	if (!memcmp(&search->at[id], &live, sizeof live))

@@ -55,6 +55,15 @@ static inline bool taint_live_any(const struct taint_live *live, taint_packed ra
 	return bits & (((uint64_t)1 << count) - 1);
 }
 
+static inline void taint_live_add(struct taint_live *live, taint_packed range)
+{
+	unsigned first = taint_range_first(range), count = taint_range_count(range), shift = first % 64;
+	uint64_t bits = ((uint64_t)1 << count) - 1;
+	live->bits[first / 64] |= bits << shift;
+	if (shift + count > 64)
+		live->bits[first / 64 + 1] |= bits >> (64 - shift);
+}
+
 /* Which of P0 to P6, or UP0 to UP6, an instruction may write. */
 uint8_t taint_live_predicates(const struct sass_insn *insn);
 

@@ -136,13 +136,6 @@ static int prepare_entries(struct taint *t)
 	return 0;
 }
 
-static void add_range(struct taint_live *live, taint_packed range)
-{
-	unsigned first = taint_range_first(range), end = first + taint_range_count(range);
-	for (unsigned reg = first; reg < end; reg++)
-		live->bits[reg / 64] |= (uint64_t)1 << reg % 64;
-}
-
 static void sum_up_step(const struct taint *t, const struct taint_step *step, struct taint_summary *summary)
 {
 	const struct sass_insn *insn = &t->program->insns[step->insn];
@@ -152,8 +145,9 @@ static void sum_up_step(const struct taint *t, const struct taint_step *step, st
 	if (step->records_only || taint_fact(t, step->insn) & FACT_NEVER)
 		return;
 	for (unsigned i = 0; i < step->write_count + (unsigned)step->read_count; i++)
-		add_range(i < step->write_count && ranges[i] & TAINT_RANGE_KILLS ? &summary->killed : &summary->touched,
-		          ranges[i]);
+		taint_live_add(i < step->write_count && ranges[i] & TAINT_RANGE_KILLS ? &summary->killed
+		                                                                      : &summary->touched,
+		               ranges[i]);
 	summary->arms |= insn->row && (insn->row->class == SASS_ARM || insn->row->class == SASS_ARM_FROM_REGISTER);
 }
 
@@ -175,7 +169,8 @@ static int prepare(struct taint *t)
 	t->wide = calloc(t->paths->slot_count + 1, sizeof *t->wide);
 	t->whole = calloc(t->paths->slot_count + 1, sizeof *t->whole);
 	t->ones = calloc(FROM_PARAMS + t->word_count + (size_t)1, sizeof *t->ones);
-	if (!t->queue || !t->summaries || !t->wide || !t->whole || !t->ones)
+	t->arms = calloc(t->program->armed_count + 1, sizeof *t->arms);
+	if (!t->queue || !t->summaries || !t->wide || !t->whole || !t->ones || !t->arms)
 		return -ENOMEM;
 	int err = taint_live_find(t->program, &t->live);
 	if (!err)
@@ -222,6 +217,7 @@ int taint_run(const struct program *program, const uint8_t *facts, const struct 
 	free(t->queue);
 	free(t->summaries);
 	free(t->ones);
+	free(t->arms);
 	free(t->wide);
 	free(t->whole);
 	free(t->cells);
