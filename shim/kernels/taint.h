@@ -161,7 +161,7 @@ struct taint {
 	size_t cell_count, cell_used;
 	uint32_t memory_version;                  /* raised by each change */
 	struct taint_judged judged[TAINT_JUDGED]; /* direct-mapped */
-	struct taint_pair compared[TAINT_JUDGED]; /* sets that were told of, too */
+	uint8_t *traits;                          /* by set: taint_judge.c's, 0: not known yet */
 	int error;
 	enum paths_reason stop; /* gave up, at insn */
 };
