@@ -15,13 +15,23 @@
 #include "shim/verdict/protect.h"
 #include "shim/verdict/verify.h"
 
-void frees_end(struct call *call, CUresult result)
+static void end(struct call *call, CUresult result, bool freed)
 {
 	if (result == CUDA_SUCCESS)
-		protect_memory_ended(call);
+		protect_memory_ended(call, freed);
 	else
 		for (size_t i = 0; i < call->ended_count; i++)
 			atomic_store(&call->ended[i]->ending, false);
+}
+
+void frees_end(struct call *call, CUresult result)
+{
+	end(call, result, true);
+}
+
+void frees_end_access(struct call *call, CUresult result)
+{
+	end(call, result, false);
 }
 
 /*
