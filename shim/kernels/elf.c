@@ -37,12 +37,17 @@ static bool inside(const struct elf *elf, uint64_t offset, uint64_t bytes)
 	return offset <= elf->bytes && bytes <= elf->bytes - offset;
 }
 
-/* The text at `offset` of a string table, NULL when it does not end inside. */
+/* How much of a string table is texts that end inside. */
+static size_t ended(const char *table, size_t bytes)
+{
+	const char *last = memrchr(table, 0, bytes);
+	return last ? (size_t)(last - table) + 1 : 0;
+}
+
+/* The text at `offset` of a string table, of so many bytes that ended() counts; NULL when it does not end inside. */
 static const char *text_at(const char *table, size_t bytes, uint64_t offset)
 {
-	if (offset >= bytes || !memchr(table + offset, 0, bytes - offset))
-		return NULL;
-	return table + offset;
+	return offset < bytes ? table + offset : NULL;
 }
 
 int elf_section_at(const struct elf *elf, uint32_t index, struct elf_section *ret_section)
@@ -84,7 +89,7 @@ static int read_symbols(struct elf *elf)
 			                            ? 0
 			                            : (uint32_t)(section.bytes / SYMBOL_BYTES);
 			elf->symbol_names = (const char *)names.data;
-			elf->symbol_names_bytes = names.bytes;
+			elf->symbol_names_bytes = ended(elf->symbol_names, names.bytes);
 		} else if (section.type == TYPE_SYMTAB_SHNDX && !elf->symbol_sections) {
 			elf->symbol_sections = section.data;
 			elf->symbol_sections_count = (uint32_t)(section.bytes / 4);
@@ -122,7 +127,7 @@ int elf_open(const void *image, size_t bytes, struct elf *ret_elf)
 	    elf_section_at(&elf, names, &section) || !section.data)
 		return -EINVAL;
 	elf.names = (const char *)section.data;
-	elf.names_bytes = section.bytes;
+	elf.names_bytes = ended(elf.names, section.bytes);
 	int err = read_symbols(&elf);
 	if (err)
 		return err;

@@ -183,15 +183,17 @@ static void find_leaders(struct program *program, const uint8_t *return_register
 	for (size_t i = 0; i < program->taken_count; i++)
 		block_of[program->taken[i]] |= 1;
 	for (uint32_t i = 0; i < program->count; i++) {
-		struct way way = way_of(program, i);
+		const struct sass_row *row = program->insns[i].row;
 		uint32_t target;
+		if (return_literal(program, return_registers, i, &target))
+			block_of[target] |= 2;
+		if (!row || row->class < SASS_BRANCH) /* leads on */
+			continue;
+		struct way way = way_of(program, i);
 		if (way.ends && i + 1 < program->count)
 			block_of[i + 1] |= 1;
 		each_target(program, i, &way, mark_leader, block_of);
-		if (return_literal(program, return_registers, i, &target))
-			block_of[target] |= 2;
-		const struct sass_row *row = program->insns[i].row;
-		if (row && row->class == SASS_ARM && (target = jump_target(program, i)) != PROGRAM_NONE)
+		if (row->class == SASS_ARM && (target = jump_target(program, i)) != PROGRAM_NONE)
 			block_of[target] |= 1;
 	}
 }
@@ -243,10 +245,7 @@ static int find_loose(struct program *program, const uint8_t *return_registers, 
 
 bool program_may_wait(const struct program *program, unsigned barrier, size_t i)
 {
-	if (program->armed_by[i] == barrier || program->wild_barriers >> barrier & 1)
-		return true;
-	/* One that nobody arms: better too much than too little. */
-	return !memchr(program->armed_by, (int)barrier, program->armed_count);
+	return program->armed_by[i] == barrier || program_waits_anywhere(program, barrier);
 }
 
 int program_cut(struct program *program)
@@ -283,6 +282,8 @@ int program_cut(struct program *program)
 		if (!err)
 			err = PROGRAM_PUSH(program, armed_by, armed_by_count, armed_by_room,
 			                   (uint8_t)sass_field(&program->insns[i], 16, 20));
+		if (!err)
+			program->named_barriers |= 1u << program->armed_by[program->armed_by_count - 1];
 	}
 	for (uint32_t i = 0; !err && i < program->block_count; i++)
 		err = cut_block(program, &program->blocks[i], is_return);

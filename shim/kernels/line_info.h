@@ -21,7 +21,12 @@ struct line_query {
 
 /* Sorts the queries, and answers what it can. DWARF versions 2 to 5. */
 void line_info_cubin(const struct elf *elf, struct line_query *queries, size_t count);
-void line_info_ptx(const char *text, size_t bytes, struct line_query *queries, size_t count);
+
+/* Of PTX text, which must stay where it is: where its lines begin, read once for all that is asked. *ret_index is NULL where it has no lines of sources. 0 or -ENOMEM. */
+struct line_index;
+int line_index_ptx(const char *text, size_t bytes, struct line_index **ret_index);
+void line_index_free(struct line_index *index);
+void line_info_ptx(const struct line_index *index, struct line_query *queries, size_t count);
 
 /*
  * For line_dwarf.c and line_ptx.c: a name of `directory` (may be empty) and `name` that lives for ever, one pointer for equal names; NULL: too long, too many, or no

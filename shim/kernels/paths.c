@@ -77,13 +77,13 @@ static void add_lines(const struct program *program, struct kernel_paths *paths,
 	take_lines(queries, paths, kept);
 }
 
-void paths_add_text_lines(const char *text, size_t bytes, struct kernel_paths *paths)
+void paths_add_text_lines(const struct line_index *index, struct kernel_paths *paths)
 {
 	struct line_query queries[PATHS_STORES] = {0};
 	size_t kept = paths->store_count < PATHS_STORES ? paths->store_count : PATHS_STORES;
 	for (size_t i = 0; i < kept; i++)
 		queries[i] = (struct line_query){.offset = paths->stores[i].offset, .store = (uint32_t)i};
-	line_info_ptx(text, bytes, queries, kept);
+	line_info_ptx(index, queries, kept);
 	take_lines(queries, paths, kept);
 }
 

@@ -112,8 +112,9 @@ int paths_for_cubin(const void *image, size_t bytes, const char *kernel, struct 
 int paths_for_ptx(const char *text, size_t bytes, const char *kernel, struct paths_values *values,
                   struct kernel_paths *ret_paths, bool *ret_better);
 
-/* For paths_of_ptx(): source lines of its stores. */
-void paths_add_text_lines(const char *text, size_t bytes, struct kernel_paths *paths);
+/* For PTX: source lines of its stores, by what line_index_ptx() made of the text. */
+struct line_index;
+void paths_add_text_lines(const struct line_index *index, struct kernel_paths *paths);
 
 /* PTX text: the same question. `text` need not be terminated. 0, -ENOENT, -ENOMEM. */
 int paths_of_ptx(const char *text, size_t bytes, const char *kernel, struct kernel_paths *ret_paths);

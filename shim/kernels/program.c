@@ -203,6 +203,8 @@ static int bank4_relocation(void *ctx, const struct elf_relocation *relocation)
 	struct elf_symbol symbol;
 	if (elf_symbol_at(program->elf, relocation->symbol, &symbol))
 		return gathering->reason = PATHS_DAMAGED, -EINVAL;
+	if (symbol.type != ELF_SYMBOL_FUNCTION)
+		return 0;
 	bool used = false;
 	for (uint32_t i = 0; i < program->count && !used; i++) {
 		const struct sass_insn *insn = &program->insns[i];
@@ -211,7 +213,7 @@ static int bank4_relocation(void *ctx, const struct elf_relocation *relocation)
 		used = insn->row && sass_field(insn, 54, 59) == 4 &&
 		       (indexed || (offset <= relocation->offset + 4 && offset + 16 > relocation->offset));
 	}
-	if (symbol.type != ELF_SYMBOL_FUNCTION || !used)
+	if (!used)
 		return 0;
 	bool known;
 	int err = taken_function(gathering, &symbol, &known);

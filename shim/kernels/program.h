@@ -93,6 +93,7 @@ struct program {
 	uint8_t *armed_by; /* of each: the barrier */
 	size_t armed_by_count, armed_by_room;
 	uint32_t wild_barriers;  /* a bit for each that is also set from a register: may lead to all of them */
+	uint32_t named_barriers; /* a bit for each that a BSSY names */
 	uint32_t *return_points; /* blocks: all of them */
 	size_t return_count, return_room;
 	uint32_t *loose; /* return points that any function may return to */
@@ -108,6 +109,12 @@ struct program {
 static inline uint32_t program_places(const struct program *program)
 {
 	return program->block_count + program->function_count + 1;
+}
+
+/* May a warp that waits at the barrier go on at any of program.armed? One that nobody arms counts too: better too much than too little. */
+static inline bool program_waits_anywhere(const struct program *program, unsigned barrier)
+{
+	return (program->wild_barriers | ~program->named_barriers) >> barrier & 1;
 }
 
 /* May a warp that waits at barrier `barrier` go on where the instruction armed[i] says? As far as one can say without the data flow. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/kernels/line_info.h"
 #include "shim/kernels/ptx_code.h"
 #include "shim/kernels/special.h"
 
@@ -95,7 +96,8 @@ static void free_program(struct ptxa_program *program)
 /* What is found by reading a text once: where its functions begin, its variables and the names of both. */
 struct ptx_module {
 	struct ptxa_program read;
-	bool good, has_lines;
+	bool good;
+	struct line_index *lines; /* or NULL: it says nothing of sources */
 };
 
 int ptx_module_open(const char *text, size_t bytes, struct ptx_module **ret_module)
@@ -109,11 +111,10 @@ int ptx_module_open(const char *text, size_t bytes, struct ptx_module **ret_modu
 		module->read.error = -ENOMEM;
 	else if (bytes <= PTX_TEXT_MAX)
 		module->good = ptxa_module_read(&module->read);
-	if (module->read.error) {
+	if (module->read.error || (bytes <= PTX_TEXT_MAX && line_index_ptx(text, bytes, &module->lines))) {
 		ptx_module_close(module);
 		return -ENOMEM;
 	}
-	module->has_lines = memmem(text, bytes, ".loc", 4) != NULL;
 	*ret_module = module;
 	return 0;
 }
@@ -123,6 +124,7 @@ void ptx_module_close(struct ptx_module *module)
 	if (!module)
 		return;
 	ptxa_names_destroy(module->read.names);
+	line_index_free(module->lines);
 	free_program(&module->read);
 	free(module);
 }
@@ -218,8 +220,8 @@ int ptx_module_paths(const struct ptx_module *module, const char *kernel, const 
 		return 0;
 	}
 	error = run(module, kernel, watch, NULL, ret_paths);
-	if (!error && module->has_lines)
-		paths_add_text_lines(module->read.text, module->read.bytes, ret_paths);
+	if (!error && module->lines)
+		paths_add_text_lines(module->lines, ret_paths);
 	return error;
 }
 
@@ -270,8 +272,8 @@ int paths_for_ptx(const char *text, size_t bytes, const char *kernel, struct pat
 	question.module = module;
 	/* A line has some 20 bytes. */
 	error = special_paths(run_for, &question, bytes / 20, values, ret_paths, ret_better);
-	if (!error && *ret_better && module->has_lines)
-		paths_add_text_lines(text, bytes, ret_paths);
+	if (!error && *ret_better && module->lines)
+		paths_add_text_lines(module->lines, ret_paths);
 	ptx_module_close(module);
 	return error;
 }

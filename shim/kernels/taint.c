@@ -168,7 +168,11 @@ static void arm(struct taint *t, const struct sass_insn *insn)
 {
 	uint32_t place = t->program->links[t->insn];
 	set_id *armed = &t->now.armed[sass_field(insn, 16, 20)];
-	set_id target = place == PROGRAM_NONE ? 0 : sets_one(&t->targets, place);
+	set_id target = 0;
+	if (place != PROGRAM_NONE && !t->arms[place])
+		t->arms[place] = sets_one(&t->targets, place);
+	if (place != PROGRAM_NONE)
+		target = t->arms[place];
 	*armed = sass_always(insn) ? target : sets_join(&t->targets, *armed, target);
 }
 

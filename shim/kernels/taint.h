@@ -1,6 +1,6 @@
 /*
  * The data flow: for each register, what its value may be made from (words of the parameters, loaded values, variables, windows), through all paths of a
- * program, to a fixed point; then each memory instruction's address is judged. taint.c drives, taint_alu.c and taint_memory.c know the instructions,
+ * program, to a fixed point; then each memory instruction's address is judged. taint_run.c drives, taint_flow.c joins, taint_alu.c and taint_memory.c know the instructions,
  * taint_judge.c draws the conclusions.
  */
 #ifndef CUCONST_KERNELS_TAINT_H
@@ -45,11 +45,38 @@ struct taint_state {
 struct taint_entry {
 	set_id *sets; /* rows of 64 registers, those of t->rows one after the other */
 	set_id armed[16];
+	set_id waited; /* what the barrier that the block waits at was armed with when it ran last */
 	int32_t stack;
 	uint32_t memory;      /* t->memory_version when it ran last */
 	bool reached, called; /* called: what comes before a return point was reached */
+	bool filled;          /* registers came from somewhere */
 	bool ran;
-	struct taint_live changed; /* since it ran last */
+	bool moved;                /* the stack pointer or barriers, since it ran last */
+	struct taint_live changed; /* registers, since it ran last */
+};
+
+/* What all steps of a block do. */
+struct taint_summary {
+	struct taint_live touched; /* it depends on them */
+	struct taint_live killed;  /* it leaves nothing of them */
+	bool recalls;              /* depends on what is stored */
+	bool tells;                /* something while recording */
+	bool arms;                 /* barriers */
+};
+
+#define TAINT_EIGHTS 512
+
+/* How eight registers were joined into others. */
+struct taint_eight {
+	uint64_t into[2], from[2], result[2]; /* 4 sets each */
+	uint8_t wanted, changed;
+};
+
+/* What flows on: where it lies. */
+struct taint_source {
+	const set_id *rows[TAINT_REGISTERS / 64]; /* those of t->rows */
+	const set_id *armed;
+	int32_t stack;
 };
 
 /* A register written under a predicate: what it holds where the predicate was true, and where it was not. */
@@ -112,9 +139,11 @@ struct taint {
 	unsigned row_count;
 	uint64_t *queue; /* a bit for each place that waits */
 	uint32_t work;
-	uint32_t sweep;     /* the place that ran last */
-	bool *reads_memory; /* by block: what was stored matters to it */
-	set_id *ones;       /* the set of each single member, 0: not made yet */
+	uint32_t sweep;                  /* the place that ran last */
+	struct taint_summary *summaries; /* by block */
+	struct taint_source source;
+	struct taint_eight eights[TAINT_EIGHTS];
+	set_id *ones, *arms; /* the set of each single member, and of `targets`; 0: not made yet */
 
 	struct taint_state now; /* while a block runs */
 	/* ... registers that hold something else than they did at the same point when it ran last; all of them when it had not. */
@@ -132,6 +161,7 @@ struct taint {
 	size_t cell_count, cell_used;
 	uint32_t memory_version;                  /* raised by each change */
 	struct taint_judged judged[TAINT_JUDGED]; /* direct-mapped */
+	uint8_t *traits;                          /* by set: taint_judge.c's, 0: not known yet */
 	int error;
 	enum paths_reason stop; /* gave up, at insn */
 };
@@ -141,6 +171,22 @@ int taint_run(const struct program *program, const uint8_t *facts, const struct 
               struct kernel_paths *paths);
 
 /* For the files of this analysis. */
+extern const struct taint_live taint_all;
+
+/* Places that wait to be run (taint_flow.c). */
+void taint_push(struct taint *t, uint32_t place);
+bool taint_pop(struct taint *t, uint32_t *ret_place);
+static inline bool taint_runs(const struct taint *t, uint32_t block)
+{
+	return t->entries[block].reached && t->entries[block].stack != STACK_NONE;
+}
+/* What a block that has just run leaves flows on. */
+void taint_flow_out(struct taint *t, uint32_t id);
+/* Where nothing has changed since a block ran that it depends on: what changed flows through it, without running it. False: it must run. */
+bool taint_flow_through(struct taint *t, uint32_t id);
+/* From where the returns of a function meet to where it was called. */
+void taint_flow_back(struct taint *t, uint32_t function);
+
 void taint_step(struct taint *t, struct taint_step *step);
 void taint_alu(struct taint *t, const struct sass_insn *insn);
 void taint_memory(struct taint *t, const struct sass_insn *insn);

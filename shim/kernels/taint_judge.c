@@ -202,30 +202,64 @@ static uint64_t touched(const struct taint *t, set_id set, size_t word)
 	return (bits | bits >> 1) & SLOT_MEMBERS;
 }
 
+/* What matters about a set where it is compared or handed out; worked out once for each. */
+enum trait {
+	TRAIT_KNOWN = 1,
+	TRAIT_SLOTS = 2,
+	TRAIT_LOADED = 4,
+	TRAIT_MARKED = 8 /* its slots are marked as compared */
+};
+
+static uint8_t traits_of(const struct taint *t, set_id set)
+{
+	uint8_t traits = t->traits[set];
+	if (traits)
+		return traits;
+	traits = TRAIT_KNOWN;
+	for (size_t i = 0; i < t->sets.half; i++)
+		if (touched(t, set, i))
+			traits |= TRAIT_SLOTS;
+	if (sets_has(&t->sets, set, FROM_LOADED_LOW) || sets_has(&t->sets, set, FROM_LOADED_HIGH))
+		traits |= TRAIT_LOADED;
+	return t->traits[set] = traits;
+}
+
+/* Have they words of more than one slot? */
+static bool several_slots(const struct taint *t, set_id a, set_id b)
+{
+	unsigned slots = 0;
+	for (size_t i = 0; i < t->sets.half && slots < 2; i++)
+		for (uint64_t bits = touched(t, a, i) | touched(t, b, i); bits && slots < 2; bits &= bits - 1)
+			slots++;
+	return slots > 1;
+}
+
+static void mark_compared(struct taint *t, set_id set)
+{
+	if (t->traits[set] & TRAIT_MARKED)
+		return;
+	t->traits[set] |= TRAIT_MARKED;
+	for (size_t i = 0; i < t->sets.half; i++)
+		for (uint64_t bits = touched(t, set, i); bits; bits &= bits - 1)
+			t->paths->slots[slot_of(i, (unsigned)__builtin_ctzll(bits))].compared = true;
+}
+
 void taint_compared(struct taint *t, set_id a, set_id b)
 {
 	if (!t->recording || !a || !b)
 		return;
-	bool in_a = false, in_b = false;
-	unsigned slots = 0;
-	for (size_t i = 0; i < t->sets.half; i++) {
-		uint64_t x = touched(t, a, i), y = touched(t, b, i);
-		in_a |= x != 0;
-		in_b |= y != 0;
-		slots += (unsigned)__builtin_popcountll(x | y);
-	}
-	bool loaded_a = sets_has(&t->sets, a, FROM_LOADED_LOW) || sets_has(&t->sets, a, FROM_LOADED_HIGH);
-	bool loaded_b = sets_has(&t->sets, b, FROM_LOADED_LOW) || sets_has(&t->sets, b, FROM_LOADED_HIGH);
-	if (!(in_a && in_b && slots > 1) && !(in_a && loaded_b) && !(in_b && loaded_a))
+	uint8_t of_a = traits_of(t, a), of_b = traits_of(t, b);
+	bool loaded = (of_a & TRAIT_SLOTS && of_b & TRAIT_LOADED) || (of_b & TRAIT_SLOTS && of_a & TRAIT_LOADED);
+	if ((of_a & of_b & TRAIT_MARKED) || (!loaded && !(of_a & of_b & TRAIT_SLOTS)))
 		return;
-	for (size_t i = 0; i < t->sets.half; i++)
-		for (uint64_t bits = touched(t, a, i) | touched(t, b, i); bits; bits &= bits - 1)
-			t->paths->slots[slot_of(i, (unsigned)__builtin_ctzll(bits))].compared = true;
+	if (!loaded && !several_slots(t, a, b))
+		return;
+	mark_compared(t, a);
+	mark_compared(t, b);
 }
 
 void taint_handed_out(struct taint *t, set_id set)
 {
-	for (size_t i = 0; t->recording && set && i < t->sets.half; i++)
-		for (uint64_t bits = touched(t, set, i); bits; bits &= bits - 1)
-			t->paths->slots[slot_of(i, (unsigned)__builtin_ctzll(bits))].compared = true;
+	if (t->recording && traits_of(t, set) & TRAIT_SLOTS)
+		mark_compared(t, set);
 }

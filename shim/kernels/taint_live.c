@@ -21,9 +21,16 @@
 
 enum need { NEED_NOT, NEED_RECORDING, NEED_ALWAYS };
 
+#define BARRIERS 16
+#define ANY_BARRIER BARRIERS /* of those that may lead to all places that are armed */
+
 struct search {
 	const struct program *program;
 	struct taint_live *at, *out; /* by place; by block */
+	struct taint_live *written;  /* by block: what its instructions write */
+	uint32_t *waiting;           /* by block: a bit for each barrier from which a warp may come there */
+	struct taint_live waits[BARRIERS + 1];
+	uint32_t waits_moved[BARRIERS + 1]; /* as `moved` */
 	uint16_t *effects;
 	size_t effect_count, effect_room;
 	uint32_t *effects_end; /* by block */
@@ -85,27 +92,49 @@ static void drop(struct taint_live *live, taint_packed range)
 		live->bits[first / 64 + 1] &= ~(bits >> (64 - shift));
 }
 
-static void add(struct taint_live *live, taint_packed range)
+/* Adds what is live somewhere to what is live at the end of a block, and to *more what was not yet. */
+static void take(const struct taint_live *from, struct taint_live *out, struct taint_live *more)
 {
-	unsigned first = taint_range_first(range), count = taint_range_count(range), shift = first % 64;
-	uint64_t bits = ((uint64_t)1 << count) - 1;
-	live->bits[first / 64] |= bits << shift;
-	if (shift + count > 64)
-		live->bits[first / 64 + 1] |= bits >> (64 - shift);
+	for (unsigned i = 0; i < WORDS; i++) {
+		more->bits[i] |= from->bits[i] & ~out->bits[i];
+		out->bits[i] |= from->bits[i];
+	}
 }
 
-/* What is live at the entry of `place` is live at the end of a block that leads there. */
-static bool take(const struct search *search, struct taint_live *out, uint32_t place)
+/* ... where it may have changed since the block took it last. */
+static void take_place(const struct search *search, uint32_t place, struct taint_live *out, struct taint_live *more)
 {
-	if (search->moved[place] + 1 < search->sweep)
-		return false;
-	uint64_t more = 0;
-	for (unsigned i = 0; i < WORDS; i++) {
-		uint64_t bits = search->at[place].bits[i];
-		more |= bits & ~out->bits[i];
-		out->bits[i] |= bits;
+	if (search->moved[place] + 1 >= search->sweep)
+		take(&search->at[place], out, more);
+}
+
+static bool any(const struct taint_live *live)
+{
+	uint64_t bits = 0;
+	for (unsigned i = 0; i < WORDS; i++)
+		bits |= live->bits[i];
+	return bits != 0;
+}
+
+static bool meet(const struct taint_live *a, const struct taint_live *b)
+{
+	uint64_t bits = 0;
+	for (unsigned i = 0; i < WORDS; i++)
+		bits |= a->bits[i] & b->bits[i];
+	return bits != 0;
+}
+
+/* A block's entry has changed, and so what is live at the barriers from which a warp may come there. */
+static void note_moved(struct search *search, uint32_t id)
+{
+	search->moved[id] = search->sweep;
+	for (uint32_t bits = search->waiting[id]; bits; bits &= bits - 1) {
+		unsigned barrier = (unsigned)__builtin_ctz(bits);
+		struct taint_live more = {{0}};
+		take(&search->at[id], &search->waits[barrier], &more);
+		if (any(&more))
+			search->waits_moved[barrier] = search->sweep;
 	}
-	return more != 0;
 }
 
 /* From the end of a block to its beginning. */
@@ -122,78 +151,115 @@ static void run_back(struct search *search, uint32_t id)
 		for (unsigned i = 0; i < writes && need != NEED_ALWAYS; i++)
 			need = taint_live_any(&live, first[i]) ? NEED_ALWAYS : need;
 		search->needed[insn] = need;
-		for (unsigned i = 0; i < writes; i++)
+		for (unsigned i = 0; i < writes; i++) {
+			taint_live_add(&search->written[id], first[i]);
 			if (first[i] & TAINT_RANGE_KILLS)
 				drop(&live, first[i]);
+		}
 		for (unsigned i = writes; need && i < writes + reads; i++)
-			add(&live, first[i]);
+			taint_live_add(&live, first[i]);
 		end = first;
 	}
-	if (memcmp(&search->at[id], &live, sizeof live))
-		search->moved[id] = search->sweep;
+	if (!memcmp(&search->at[id], &live, sizeof live))
+		return;
 	search->at[id] = live;
+	note_moved(search, id);
 }
 
-/* What is live at the end of a block: the same ways out as in taint_run.c. */
-static bool gather_out(struct search *search, uint32_t id)
+/* What became live at the end of a block is so at its beginning too, where the block does not write it. */
+static void pass_back(struct search *search, uint32_t id, const struct taint_live *more)
+{
+	struct taint_live moved = {{0}};
+	take(more, &search->at[id], &moved);
+	if (any(&moved))
+		note_moved(search, id);
+}
+
+/* What is live at the end of a block, by the same ways out as in taint_run.c; to *more what was not yet. */
+static void gather_out(struct search *search, uint32_t id, struct taint_live *more)
 {
 	const struct program *program = search->program;
 	const struct block *block = &program->blocks[id];
 	struct taint_live *out = &search->out[id];
-	bool changed = false;
 	for (uint32_t i = 0; i < block->next_count; i++)
-		changed |= take(search, out, program->next[block->next_first + i]);
+		take_place(search, program->next[block->next_first + i], out, more);
 	if (block->return_point != PROGRAM_NONE)
-		changed |= take(search, out, block->return_point);
+		take_place(search, block->return_point, out, more);
 	for (uint32_t i = 0; i < block->returns_count; i++)
-		changed |= take(search, out, program->block_count + program->returns[block->returns_first + i].to);
+		take_place(search, program->block_count + program->returns[block->returns_first + i].to, out, more);
 	if (block->returns_anywhere)
-		changed |= take(search, out, program->block_count + program->function_count);
+		take_place(search, program->block_count + program->function_count, out, more);
 	if (block->kind != BLOCK_WAIT)
-		return changed;
+		return;
 	unsigned barrier = sass_field(&program->insns[block->last], 16, 20);
-	for (size_t i = 0; i < program->armed_count; i++)
-		if (program_may_wait(program, barrier, i))
-			changed |= take(search, out, program->armed[i]);
-	return changed;
+	if (program_waits_anywhere(program, barrier))
+		barrier = ANY_BARRIER;
+	if (search->waits_moved[barrier] + 1 >= search->sweep)
+		take(&search->waits[barrier], out, more);
+}
+
+/* Of what is live where a function's callers go on, it brings them what it may have written: the rest they keep. */
+static void gather_point(const struct search *search, uint32_t point, const struct sass_registers *written,
+                         struct taint_live *meeting, struct taint_live *more)
+{
+	struct taint_live brought = search->at[point];
+	if (search->moved[point] + 1 < search->sweep)
+		return;
+	for (unsigned i = 0; i < WORDS; i++)
+		brought.bits[i] &= i < 4 ? written->r[i] : written->u[i - 4];
+	take(&brought, meeting, more);
 }
 
 static bool gather_meetings(struct search *search)
 {
 	const struct program *program = search->program;
-	bool any = false;
+	bool changed = false;
 	for (uint32_t f = 0; f <= program->function_count; f++) {
 		uint32_t place = program->block_count + f;
-		struct taint_live *meeting = &search->at[place];
-		bool changed = false;
+		struct taint_live *meeting = &search->at[place], more = {{0}};
 		if (f == program->function_count) {
 			for (size_t i = 0; i < program->return_count; i++)
-				changed |= take(search, meeting, program->return_points[i]);
+				take_place(search, program->return_points[i], meeting, &more);
 		} else {
 			const struct program_function *function = &program->functions[f];
 			for (uint32_t i = 0; i < function->points_count; i++)
-				changed |= take(search, meeting, program->points[function->points_first + i].to);
+				gather_point(search, program->points[function->points_first + i].to, &function->written,
+				             meeting, &more);
 			for (size_t i = 0; i < program->loose_count; i++)
-				changed |= take(search, meeting, program->loose[i]);
+				take_place(search, program->loose[i], meeting, &more);
 		}
-		if (changed)
-			search->moved[place] = search->sweep;
-		any |= changed;
+		if (!any(&more))
+			continue;
+		search->moved[place] = search->sweep;
+		changed = true;
 	}
-	return any;
+	return changed;
+}
+
+static void mark_waiting(struct search *search)
+{
+	const struct program *program = search->program;
+	for (size_t i = 0; i < program->armed_count; i++)
+		search->waiting[program->armed[i]] |= 1u << program->armed_by[i] | 1u << ANY_BARRIER;
 }
 
 static void search_back(struct search *search)
 {
 	const struct program *program = search->program;
 	bool changed = true;
+	mark_waiting(search);
 	for (search->sweep = 1; changed && search->sweep <= SWEEPS; search->sweep++) {
 		changed = program->return_count && gather_meetings(search);
 		for (uint32_t id = program->block_count; id-- > 0;) {
-			if (!gather_out(search, id) && search->sweep > 1)
+			struct taint_live more = {{0}};
+			gather_out(search, id, &more);
+			if (search->sweep > 1 && !any(&more))
 				continue;
 			changed = true;
-			run_back(search, id);
+			if (search->sweep > 1 && !meet(&more, &search->written[id]))
+				pass_back(search, id, &more);
+			else
+				run_back(search, id);
 		}
 	}
 	if (!changed)
@@ -252,13 +318,15 @@ int taint_live_find(const struct program *program, struct taint_liveness *ret_li
 	                        .effect_room = FIRST_EFFECTS,
 	                        .at = calloc(program_places(program), sizeof *search.at),
 	                        .out = calloc(blocks + 1, sizeof *search.out),
+	                        .written = calloc(blocks + 1, sizeof *search.written),
+	                        .waiting = calloc(blocks + 1, sizeof *search.waiting),
 	                        .effects_end = calloc(blocks + 1, sizeof *search.effects_end),
 	                        .needed = calloc(program->count + (size_t)1, 1),
 	                        .headers = calloc(program->count + (size_t)1, sizeof *search.headers),
 	                        .moved = calloc(program_places(program), sizeof *search.moved)};
 	*ret_liveness = (struct taint_liveness){.at = search.at};
-	int err = search.effects && search.at && search.out && search.effects_end && search.needed && search.headers &&
-	                          search.moved
+	int err = search.effects && search.at && search.out && search.written && search.waiting && search.effects_end &&
+	                          search.needed && search.headers && search.moved
 	                  ? 0
 	                  : -ENOMEM;
 	if (!err)
@@ -268,6 +336,8 @@ int taint_live_find(const struct program *program, struct taint_liveness *ret_li
 		err = list_steps(&search, ret_liveness);
 	}
 	free(search.out);
+	free(search.written);
+	free(search.waiting);
 	ret_liveness->ranges = search.effects;
 	free(search.effects_end);
 	free(search.needed);

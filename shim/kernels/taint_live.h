@@ -54,6 +54,15 @@ static inline bool taint_live_any(const struct taint_live *live, taint_packed ra
 	return bits & (((uint64_t)1 << count) - 1);
 }
 
+static inline void taint_live_add(struct taint_live *live, taint_packed range)
+{
+	unsigned first = taint_range_first(range), count = taint_range_count(range), shift = first % 64;
+	uint64_t bits = ((uint64_t)1 << count) - 1;
+	live->bits[first / 64] |= bits << shift;
+	if (shift + count > 64)
+		live->bits[first / 64 + 1] |= bits >> (64 - shift);
+}
+
 /* 0 or -ENOMEM; to be freed in each case. */
 int taint_live_find(const struct program *program, struct taint_liveness *ret_liveness);
 void taint_live_free(struct taint_liveness *liveness);

@@ -6,202 +6,10 @@
 
 #define STATE_LIMIT ((size_t)28 << 20) /* bytes of the entries of all blocks of one kernel */
 #define WORK_LIMIT                                                                                                     \
-	1200000 /* instructions, and FLOW_WORK for each flow into a block: three times what the largest seen needs */
-#define FLOW_WORK 16
-#define ROUNDS_LIMIT 40 /* over memory that still changes */
+	1200000 /* instructions, and 16 for each flow into a block: three times what the largest seen needs */
 
-/*
- * Places run in sweeps from the first to the last: what a loop brings back waits for the next sweep, so that it comes with all that changed meanwhile. (Sweeps in
- * reverse post-order were tried, and took more: code lies in an order that suits.)
- */
-static void push(struct taint *t, uint32_t place)
-{
-	t->queue[place / 64] |= (uint64_t)1 << place % 64;
-}
-
-static bool pop(struct taint *t, uint32_t *ret_place)
-{
-	size_t words = program_places(t->program) / 64 + 1, word = t->sweep / 64;
-	uint64_t bits = t->queue[word] & ~(uint64_t)0 << t->sweep % 64;
-	for (size_t looked = 0; !bits; looked++) {
-		if (looked == words)
-			return false;
-		word = word + 1 < words ? word + 1 : 0;
-		bits = t->queue[word];
-	}
-	t->sweep = (uint32_t)(word * 64 + (unsigned)__builtin_ctzll(bits));
-	t->queue[word] &= ~((uint64_t)1 << t->sweep % 64);
-	*ret_place = t->sweep;
-	return true;
-}
-
-static const struct taint_live all_registers = {{~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0),
-                                                 ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0)}};
-
-static uint64_t chosen_row(const struct sass_registers *chosen, unsigned row)
-{
-	return row < 4 ? chosen->r[row] : chosen->u[row - 4];
-}
-
-static bool join_set(struct taint *t, set_id *into, set_id from)
-{
-	if (*into == from || !from)
-		return false;
-	set_id joined = sets_join(&t->sets, *into, from);
-	bool changed = joined != *into;
-	*into = joined;
-	return changed;
-}
-
-/*
- * From one row of registers into another, those that are wanted. Mostly nothing changed: eight are compared at once.
- */
-static uint64_t join_row(struct taint *t, set_id *into, const set_id *from, uint64_t wanted)
-{
-	uint64_t changed = 0;
-	for (unsigned at = 0; wanted; into += 8, from += 8, wanted >>= 8, at += 8) {
-		uint64_t a[2], b[2];
-		memcpy(a, into, sizeof a);
-		memcpy(b, from, sizeof b);
-		if (!(wanted & 0xff) || !((a[0] ^ b[0]) | (a[1] ^ b[1])))
-			continue;
-		for (unsigned bits = wanted & 0xff; bits; bits &= bits - 1)
-			if (join_set(t, into + __builtin_ctz(bits), from[__builtin_ctz(bits)]))
-				changed |= (uint64_t)(bits & -bits) << at;
-	}
-	return changed;
-}
-
-/* What the registers hold now, those that are chosen, into the entry of a place: those that are live there. */
-static bool join_now(struct taint *t, uint32_t place, const struct taint_live *chosen)
-{
-	struct taint_entry *entry = &t->entries[place];
-	set_id *into = entry->sets;
-	uint64_t any = 0;
-	for (unsigned i = 0; i < t->row_count; i++, into += 64) {
-		unsigned row = t->rows[i];
-		uint64_t changed = join_row(t, into, t->now.registers + (size_t)row * 64,
-		                            t->live.at[place].bits[row] & chosen->bits[row]);
-		entry->changed.bits[row] |= changed;
-		any |= changed;
-	}
-	return any != 0;
-}
-
-/* ... from where returns meet: what is live at a return point is live there. */
-static bool join_met(struct taint *t, uint32_t place, uint32_t meeting, const struct sass_registers *chosen)
-{
-	struct taint_entry *entry = &t->entries[place];
-	set_id *into = entry->sets;
-	const set_id *from = t->entries[meeting].sets;
-	uint64_t any = 0;
-	for (unsigned i = 0; i < t->row_count; i++, into += 64, from += 64) {
-		unsigned row = t->rows[i];
-		uint64_t changed = join_row(t, into, from, t->live.at[place].bits[row] & chosen_row(chosen, row));
-		entry->changed.bits[row] |= changed;
-		any |= changed;
-	}
-	return any != 0;
-}
-
-static bool join_armed(struct taint *t, set_id *into, const set_id *from)
-{
-	bool changed = false;
-	for (unsigned i = 0; i < 16; i++) {
-		if (into[i] == from[i] || !from[i])
-			continue;
-		set_id joined = sets_join(&t->targets, into[i], from[i]);
-		changed |= joined != into[i];
-		into[i] = joined;
-	}
-	return changed;
-}
-
-static bool join_stack(int32_t *into, int32_t from)
-{
-	if (from == STACK_NONE || *into == from || *into == STACK_ANY)
-		return false;
-	*into = *into == STACK_NONE ? from : STACK_ANY;
-	return true;
-}
-
-/* What of a state flows besides registers. A return brings neither: each caller's stack pointer and barriers are what they were before the call. */
-enum flow_part { FLOW_STACK = 1, FLOW_BARRIERS = 2 };
-
-/* The state at the end of a block flows into another's entry. */
-static void flow_into(struct taint *t, uint32_t place, unsigned parts, const struct taint_live *chosen)
-{
-	struct taint_entry *into = &t->entries[place];
-	t->work += FLOW_WORK;
-	bool changed = !into->reached;
-	into->reached = true;
-	changed |= join_now(t, place, chosen);
-	if (parts & FLOW_BARRIERS)
-		changed |= join_armed(t, into->armed, t->now.armed);
-	if (parts & FLOW_STACK)
-		changed |= join_stack(&into->stack, t->now.stack);
-	if (changed && (into->stack != STACK_NONE || place >= t->program->block_count))
-		push(t, place);
-}
-
-/* From where the returns of a function meet to one of its callers: what it may have written. */
-static bool return_to(struct taint *t, uint32_t function, uint32_t block)
-{
-	struct taint_entry *point = &t->entries[block];
-	uint32_t meeting = t->program->block_count + function;
-	if (!point->called || !t->entries[meeting].reached)
-		return false;
-	t->work += FLOW_WORK;
-	bool changed = !point->reached;
-	point->reached = true;
-	return changed | join_met(t, block, meeting, &t->program->functions[function].written);
-}
-
-/* Past a call: what the caller keeps, and what those that it calls have written so far. */
-static void flow_past(struct taint *t, const struct block *call)
-{
-	struct taint_entry *point = &t->entries[call->return_point];
-	struct taint_live kept = {{0}};
-	bool changed = !point->called;
-	point->called = true;
-	for (uint32_t i = 0; i < call->call_count; i++) {
-		uint32_t function = t->program->function_of[t->program->next[call->next_first + i]];
-		const struct sass_registers *written = &t->program->functions[function].written;
-		for (unsigned word = 0; word < 4; word++) {
-			kept.bits[word] |= ~written->r[word];
-			kept.bits[word + 4] |= ~written->u[word];
-		}
-		changed |= return_to(t, function, call->return_point);
-	}
-	changed |= join_now(t, call->return_point, &kept);
-	changed |= join_stack(&point->stack, t->now.stack);
-	changed |= join_armed(t, point->armed, t->now.armed);
-	if (changed && point->reached)
-		push(t, call->return_point);
-}
-
-static void flow_out(struct taint *t, const struct block *block)
-{
-	const struct program *program = t->program;
-	uint8_t fact = taint_fact(t, block->last);
-	for (uint32_t i = 0; i < block->next_count; i++)
-		if (!fact || !constants_cut(program, block, i, fact))
-			flow_into(t, program->next[block->next_first + i], FLOW_STACK | FLOW_BARRIERS, &t->changed);
-	if (block->return_point != PROGRAM_NONE)
-		flow_past(t, block);
-	for (uint32_t i = 0; i < block->returns_count; i++)
-		flow_into(t, program->block_count + program->returns[block->returns_first + i].to, FLOW_BARRIERS,
-		          &all_registers);
-	if (block->returns_anywhere)
-		flow_into(t, program->block_count + program->function_count, FLOW_BARRIERS, &all_registers);
-	if (block->kind != BLOCK_WAIT)
-		return;
-	unsigned barrier = sass_field(&program->insns[block->last], 16, 20);
-	set_id armed = t->now.armed[barrier];
-	for (size_t i = 0; i < program->armed_count; i++)
-		if (armed ? sets_has(&t->targets, armed, i) : program_may_wait(program, barrier, i))
-			flow_into(t, program->armed[i], FLOW_STACK | FLOW_BARRIERS, &all_registers);
-}
+const struct taint_live taint_all = {{~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0),
+                                      ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0)}};
 
 /* What a place begins with becomes what the registers hold now. */
 static void enter(struct taint *t, uint32_t place)
@@ -212,26 +20,6 @@ static void enter(struct taint *t, uint32_t place)
 		       64 * sizeof *entry->sets);
 	memcpy(t->now.armed, entry->armed, sizeof t->now.armed);
 	t->now.stack = entry->stack;
-}
-
-/* From where the returns of a function meet to where it was called. */
-static void flow_back(struct taint *t, uint32_t function)
-{
-	const struct program *program = t->program;
-	enter(t, program->block_count + function);
-	if (function == program->function_count) {
-		for (size_t i = 0; i < program->return_count; i++)
-			flow_into(t, program->return_points[i], FLOW_BARRIERS, &all_registers);
-		return;
-	}
-	const struct program_function *callers = &program->functions[function];
-	for (uint32_t i = 0; i < callers->points_count; i++) {
-		uint32_t point = program->points[callers->points_first + i].to;
-		if (return_to(t, function, point) && t->entries[point].stack != STACK_NONE)
-			push(t, point);
-	}
-	for (size_t i = 0; i < program->loose_count; i++)
-		flow_into(t, program->loose[i], FLOW_BARRIERS, &all_registers);
 }
 
 static void run_block(struct taint *t, uint32_t id)
@@ -247,6 +35,7 @@ static void run_block(struct taint *t, uint32_t id)
 		memset(&t->changed, 0xff, sizeof t->changed);
 	entry->changed = (struct taint_live){{0}};
 	entry->ran = true;
+	entry->moved = false;
 	entry->memory = t->memory_version;
 	t->stamp++;
 	t->work += (uint32_t)(end - step) + 1;
@@ -266,48 +55,24 @@ static void run_block(struct taint *t, uint32_t id)
 static void solve(struct taint *t)
 {
 	const struct program *program = t->program;
-	uint32_t id;
-	while (!t->stop && !t->error && pop(t, &id)) {
+	uint32_t id = program->block_of[program->entry];
+	t->entries[id].reached = t->entries[id].filled = true;
+	t->entries[id].stack = 0;
+	taint_push(t, id);
+	while (!t->stop && !t->error && taint_pop(t, &id)) {
 		if (t->work > WORK_LIMIT || t->sets.error == -E2BIG || t->targets.error == -E2BIG) {
 			t->stop = PATHS_LIMIT;
 			return;
 		}
 		if (id >= program->block_count) {
-			flow_back(t, id - program->block_count);
+			taint_flow_back(t, id - program->block_count);
 			continue;
 		}
+		if (taint_flow_through(t, id))
+			continue;
 		run_block(t, id);
 		if (!t->stop)
-			flow_out(t, &program->blocks[id]);
-	}
-}
-
-static bool runs(const struct taint *t, uint32_t block)
-{
-	return t->entries[block].reached && t->entries[block].stack != STACK_NONE;
-}
-
-static void solve_memory(struct taint *t)
-{
-	uint32_t entry = t->program->block_of[t->program->entry];
-	t->entries[entry].reached = true;
-	t->entries[entry].stack = 0;
-	push(t, entry);
-	solve(t);
-	for (unsigned round = 0; !t->stop && !t->error; round++) {
-		if (round == ROUNDS_LIMIT) {
-			t->stop = PATHS_LIMIT;
-			return;
-		}
-		bool any = false;
-		for (uint32_t i = 0; i < t->program->block_count; i++)
-			if (t->reads_memory[i] && runs(t, i) && t->entries[i].memory != t->memory_version) {
-				push(t, i);
-				any = true;
-			}
-		if (!any)
-			return;
-		solve(t);
+			taint_flow_out(t, id);
 	}
 }
 
@@ -315,7 +80,7 @@ static void record(struct taint *t)
 {
 	t->recording = true;
 	for (uint32_t i = 0; i < t->program->block_count && !t->stop && !t->error; i++)
-		if (runs(t, i))
+		if (taint_runs(t, i) && t->summaries[i].tells)
 			run_block(t, i);
 }
 
@@ -371,16 +136,42 @@ static int prepare_entries(struct taint *t)
 	return 0;
 }
 
+static void sum_up_step(const struct taint *t, const struct taint_step *step, struct taint_summary *summary)
+{
+	const struct sass_insn *insn = &t->program->insns[step->insn];
+	const taint_packed *ranges = t->live.ranges + step->ranges;
+	summary->recalls |= step->recalls;
+	summary->tells |= step->records || step->acts;
+	if (step->records_only || taint_fact(t, step->insn) & FACT_NEVER)
+		return;
+	for (unsigned i = 0; i < step->write_count + (unsigned)step->read_count; i++)
+		taint_live_add(i < step->write_count && ranges[i] & TAINT_RANGE_KILLS ? &summary->killed
+		                                                                      : &summary->touched,
+		               ranges[i]);
+	summary->arms |= insn->row && (insn->row->class == SASS_ARM || insn->row->class == SASS_ARM_FROM_REGISTER);
+}
+
+static void sum_up(struct taint *t, uint32_t id)
+{
+	struct taint_summary *summary = &t->summaries[id];
+	uint8_t kind = t->program->blocks[id].kind;
+	for (uint32_t i = t->live.first[id]; i < t->live.first[id + 1]; i++)
+		sum_up_step(t, &t->live.steps[i], summary);
+	summary->tells |= kind == BLOCK_BROKEN || kind == BLOCK_TABLE_UNKNOWN || kind == BLOCK_CALL_UNKNOWN;
+}
+
 static int prepare(struct taint *t)
 {
 	uint32_t blocks = t->program->block_count;
 	t->word_count = (t->program->params_bytes + 3) / 4;
 	t->queue = calloc(program_places(t->program) / 64 + (size_t)1, sizeof *t->queue);
-	t->reads_memory = calloc(blocks + (size_t)1, sizeof *t->reads_memory);
+	t->summaries = calloc(blocks + (size_t)1, sizeof *t->summaries);
 	t->wide = calloc(t->paths->slot_count + 1, sizeof *t->wide);
 	t->whole = calloc(t->paths->slot_count + 1, sizeof *t->whole);
 	t->ones = calloc(FROM_PARAMS + t->word_count + (size_t)1, sizeof *t->ones);
-	if (!t->queue || !t->reads_memory || !t->wide || !t->whole || !t->ones)
+	t->traits = calloc(SETS_NONE, sizeof *t->traits);
+	t->arms = calloc(t->program->armed_count + 1, sizeof *t->arms);
+	if (!t->queue || !t->summaries || !t->wide || !t->whole || !t->ones || !t->arms || !t->traits)
 		return -ENOMEM;
 	int err = taint_live_find(t->program, &t->live);
 	if (!err)
@@ -394,8 +185,7 @@ static int prepare(struct taint *t)
 	if (err)
 		return err;
 	for (uint32_t i = 0; i < blocks; i++)
-		for (uint32_t k = t->live.first[i]; k < t->live.first[i + 1]; k++)
-			t->reads_memory[i] |= t->live.steps[k].recalls;
+		sum_up(t, i);
 	prepare_params(t);
 	return 0;
 }
@@ -412,7 +202,7 @@ int taint_run(const struct program *program, const uint8_t *facts, const struct 
 	t->facts = facts;
 	t->error = prepare(t);
 	if (!t->error && !t->stop)
-		solve_memory(t);
+		solve(t);
 	if (!t->error && !t->stop)
 		record(t);
 	if (t->sets.error == -ENOMEM || t->targets.error == -ENOMEM)
@@ -429,8 +219,10 @@ int taint_run(const struct program *program, const uint8_t *facts, const struct 
 	taint_live_free(&t->live);
 	free(t->guards);
 	free(t->queue);
-	free(t->reads_memory);
+	free(t->summaries);
 	free(t->ones);
+	free(t->arms);
+	free(t->traits);
 	free(t->wide);
 	free(t->whole);
 	free(t->cells);

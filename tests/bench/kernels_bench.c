@@ -1,6 +1,6 @@
 /*
  * How long the analysis of a kernel takes: kernels_bench FILE.cubin... For each kernel the best of some runs, in CPU time of this thread; then the slowest, the
- * mean, and the peak of the process's memory. With -q only the last lines.
+ * mean, and the peak of the process's memory. With -q only the last lines. With -1 FILE.cubin: once, the one kernel that FILE.kernel names (kernels_count.py).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,9 +61,31 @@ static void each_kernel(const struct elf *elf, bool quiet, struct totals *totals
 	}
 }
 
+/* Of `library_survey --keep`. */
+static int once(const char *image_path)
+{
+	char path[4096];
+	size_t bytes, name_bytes;
+	struct kernel_paths paths;
+	snprintf(path, sizeof path, "%.*s.kernel", (int)(strlen(image_path) - strlen(".cubin")), image_path);
+	void *image = read_whole(image_path, &bytes), *text = read_whole(path, &name_bytes);
+	char *name = text ? strndup(text, name_bytes) : NULL;
+	if (!image || !name || paths_of_cubin(image, bytes, name, &paths)) {
+		fprintf(stderr, "%s: cannot be analysed\n", image_path);
+		return 1;
+	}
+	kernel_paths_free(&paths);
+	free(image);
+	free(text);
+	free(name);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct totals totals = {0};
+	if (argc == 3 && !strcmp(argv[1], "-1") && strlen(argv[2]) > strlen(".cubin"))
+		return once(argv[2]);
 	bool quiet = argc > 1 && !strcmp(argv[1], "-q");
 	for (int i = 1 + quiet; i < argc; i++) {
 		size_t bytes;

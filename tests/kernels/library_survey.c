@@ -1,8 +1,10 @@
 /*
- * What the analysis says about all kernels of a library: library_survey [--every=N] [--sm=80,90] [--show] FILE...
+ * What the analysis says about all kernels of a library: library_survey [--every=N] [--sm=80,90] [--show] [--answers] [--keep=FOLDER] FILE...
  * Walks the fatbins embedded in each file. One line per file and machine. Not part of the test suites: run by hand, its table is in shim/kernels/README.md.
  * --every=N takes each Nth kernel; --values asks about each kernel that is not clear again, with pointers where its code uses one and 1000 in all other words of its
  * parameters, then with 0 in one word after the other of those that decide something, until it is clear; --show names kernels with const pointers that are said to be stored through, unknown instructions, and the slowest.
+ * --answers: a line for each kernel with a hash of all that is said of it, to compare one version of the analysis with another; --keep=FOLDER: images of those kernels with up to
+ * 100 KB of code that took more than 1 ms, with their names beside them (tests/bench/kernels_count.py).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +41,8 @@ struct tally {
 };
 
 static unsigned long every = 1, seen;
-static bool show, with_values;
+static bool show, with_values, answers;
+static const char *keep_folder;
 static unsigned wanted[16];
 static size_t wanted_count;
 
@@ -200,6 +203,39 @@ static void survey_values(const struct elf *elf, const char *kernel, const struc
 	}
 }
 
+static uint64_t hashed(uint64_t hash, const void *data, size_t bytes)
+{
+	for (const uint8_t *at = data; bytes--; at++)
+		hash = (hash ^ *at) * 0x100000001b3u;
+	return hash;
+}
+
+static void print_answer(const struct elf *elf, const char *kernel, const struct kernel_paths *paths)
+{
+	size_t kept = paths->store_count < PATHS_STORES ? paths->store_count : PATHS_STORES;
+	uint64_t hash = hashed(0xcbf29ce484222325u, paths->slots, paths->slot_count * sizeof *paths->slots);
+	for (size_t i = 0; i < kept; i++) {
+		const struct store_site *store = &paths->stores[i];
+		hash = hashed(hash, &store->offset, sizeof store->offset);
+		hash = hashed(hash, &store->base, sizeof store->base);
+		hash = hashed(hash, store->kind, strlen(store->kind));
+		hash = hashed(hash, &store->line, sizeof store->line);
+	}
+	printf("  answer %lu sm_%u: reason %d at %#x, %zu slots, %zu stores, %016lx: %.100s\n", seen, elf->sm,
+	       paths->reason, paths->reason_offset, paths->slot_count, paths->store_count, hash, kernel);
+}
+
+static void write_file(const char *ending, const void *data, size_t bytes)
+{
+	char path[4096];
+	snprintf(path, sizeof path, "%s/%lu.%s", keep_folder, seen, ending);
+	FILE *file = fopen(path, "w");
+	if (!file || fwrite(data, 1, bytes, file) != bytes)
+		perror(path);
+	if (file)
+		fclose(file);
+}
+
 static void survey_kernel(const struct elf *elf, const struct elf_symbol *symbol, struct tally *tally)
 {
 	struct kernel_paths paths;
@@ -213,6 +249,12 @@ static void survey_kernel(const struct elf *elf, const struct elf_symbol *symbol
 	tally->seconds += seconds;
 	tally->small_slow += seconds > 1e-3 && symbol->bytes <= 100 * 1024;
 	tally->slow += seconds > 20e-3;
+	if (answers)
+		print_answer(elf, symbol->name, &paths);
+	if (keep_folder && seconds > 1e-3 && symbol->bytes <= 100 * 1024) {
+		write_file("cubin", elf->image, elf->bytes);
+		write_file("kernel", symbol->name, strlen(symbol->name));
+	}
 	if (show && seconds > 1e-3)
 		printf("  %.2f ms, %lu instructions: %s\n", 1e3 * seconds, symbol->bytes / SASS_BYTES, symbol->name);
 	tally->reasons[paths.reason]++;
@@ -347,6 +389,10 @@ int main(int argc, char **argv)
 			want(argv[i] + 5);
 		else if (!strcmp(argv[i], "--values"))
 			with_values = true;
+		else if (!strcmp(argv[i], "--answers"))
+			answers = true;
+		else if (!strncmp(argv[i], "--keep=", 7))
+			keep_folder = argv[i] + 7;
 		else if (!strcmp(argv[i], "--show"))
 			show = true;
 		else

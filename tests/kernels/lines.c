@@ -226,8 +226,51 @@ static void new_version(const char *name)
 	free(image);
 }
 
+#define MANY 600
+
+/*
+ * A text of many kernels, read once for all of them: each has some lines of text more than the one before, so that all places between two marks of the index
+ * come up; each third has no `.loc`, and the line of the one before; the names of the files stand behind all of them.
+ */
+static void many_kernels(void)
+{
+	static char text[MANY * 1000];
+	size_t bytes = (size_t)snprintf(text, sizeof text, ".version 8.0\n.target sm_90\n.address_size 64\n");
+	for (int i = 0; i < MANY; i++) {
+		bytes += (size_t)snprintf(
+			text + bytes, sizeof text - bytes,
+			".visible .entry many_%d(.param .u64 p)\n{\n.reg .b64 %%rd<3>;\n%.*s", i, i % 257,
+			"\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n"
+			"\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n");
+		if (i % 3)
+			bytes += (size_t)snprintf(text + bytes, sizeof text - bytes, "\t.loc\t%d %d 1\n", 1 + i % 2,
+			                          1000 + i);
+		bytes += (size_t)snprintf(text + bytes, sizeof text - bytes,
+		                          "ld.param.u64 %%rd1, [p];\nst.global.u64 [%%rd1], %%rd1;\nret;\n}\n");
+	}
+	bytes += (size_t)snprintf(text + bytes, sizeof text - bytes,
+	                          ".file 1 \"/src/odd.cu\"\n.file 2 \"/src/even.cu\"\n");
+	struct ptx_module *module = NULL;
+	EXPECT(!ptx_module_open(text, bytes, &module) && module, "%zu bytes", bytes);
+	for (int i = MANY; module && i-- > 0;) {
+		char name[32];
+		struct kernel_paths paths = {0};
+		int from = i % 3 ? i : i - 1;
+		snprintf(name, sizeof name, "many_%d", i);
+		EXPECT(!ptx_module_paths(module, name, NULL, &paths) && paths.store_count == 1, "%s", name);
+		if (from < 0)
+			EXPECT(!paths.stores[0].file && !paths.stores[0].line, "%s: %u", name, paths.stores[0].line);
+		else if (paths.store_count)
+			EXPECT(has(&paths, from % 2 ? "even.cu" : "odd.cu", (uint32_t)(1000 + from)), "%s: %s:%u", name,
+			       paths.stores[0].file, paths.stores[0].line);
+		kernel_paths_free(&paths);
+	}
+	ptx_module_close(module);
+}
+
 int main(int argc, char **argv)
 {
+	many_kernels();
 	for (int i = 2; i < argc; i++) {
 		check(argv[i]);
 		damage(argv[i], (unsigned)atoi(argv[1]));

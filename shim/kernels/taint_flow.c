@@ -1,0 +1,336 @@
+#include <string.h>
+
+#include "shim/kernels/taint.h"
+
+/* What flows from one place to others: from the end of a block into those behind it, from where the returns of a function meet to its callers. */
+
+#define FLOW_WORK 16 /* of taint.work, for each flow */
+
+/*
+ * Places run in sweeps from the first to the last: what a loop brings back waits for the next sweep, so that it comes with all that changed meanwhile. (Sweeps in
+ * reverse post-order were tried, and took more: code lies in an order that suits.)
+ */
+void taint_push(struct taint *t, uint32_t place)
+{
+	t->queue[place / 64] |= (uint64_t)1 << place % 64;
+}
+
+/* Blocks for which what is stored matters, where that is not what it was when they ran. */
+static void push_readers(struct taint *t)
+{
+	for (uint32_t i = 0; i < t->program->block_count; i++)
+		if (t->summaries[i].recalls && taint_runs(t, i) && t->entries[i].memory != t->memory_version)
+			taint_push(t, i);
+}
+
+/* The first that waits, from `place` on. */
+static bool find_waiting(struct taint *t, uint32_t place, uint32_t *ret_place)
+{
+	size_t words = program_places(t->program) / 64 + 1, word = place / 64;
+	uint64_t bits = t->queue[word] & ~(uint64_t)0 << place % 64;
+	while (!bits && ++word < words)
+		bits = t->queue[word];
+	if (!bits)
+		return false;
+	*ret_place = (uint32_t)(word * 64 + (unsigned)__builtin_ctzll(bits));
+	return true;
+}
+
+bool taint_pop(struct taint *t, uint32_t *ret_place)
+{
+	if (!find_waiting(t, t->sweep, &t->sweep)) {
+		push_readers(t);
+		if (!find_waiting(t, 0, &t->sweep))
+			return false;
+	}
+	t->queue[t->sweep / 64] &= ~((uint64_t)1 << t->sweep % 64);
+	*ret_place = t->sweep;
+	return true;
+}
+
+/* Eight registers into others, those that are wanted. */
+static void join_eight(struct taint *t, struct taint_eight *known, const set_id *into, const set_id *from, uint8_t wanted)
+{
+	set_id result[8];
+	known->wanted = wanted;
+	known->changed = 0;
+	memcpy(known->into, into, sizeof known->into);
+	memcpy(known->from, from, sizeof known->from);
+	memcpy(result, into, sizeof result);
+	for (unsigned bits = wanted; bits; bits &= bits - 1) {
+		unsigned reg = (unsigned)__builtin_ctz(bits);
+		result[reg] = taint_join(t, into[reg], from[reg]);
+		known->changed |= (uint8_t)((result[reg] != into[reg]) << reg);
+	}
+	memcpy(known->result, result, sizeof known->result);
+}
+
+static struct taint_eight *find_eight(struct taint *t, const uint64_t a[2], const uint64_t b[2], uint64_t wanted)
+{
+	uint64_t h = ((a[0] ^ b[1]) * 0x9e3779b97f4a7c15u) ^ ((a[1] + wanted) * 0xff51afd7ed558ccdu) ^
+	             b[0] * 0xc4ceb9fe1a85ec53u;
+	return &t->eights[h >> 32 & (TAINT_EIGHTS - 1)];
+}
+
+/*
+ * From one row of registers into another, those that are wanted. Mostly nothing changed: eight are compared at once. What did change goes through one place
+ * after the other, where the same meets the same: so the last answer is kept for each eight.
+ */
+static uint64_t join_row(struct taint *t, set_id *into, const set_id *from, uint64_t wanted)
+{
+	uint64_t changed = 0;
+	while (wanted) {
+		unsigned first = (unsigned)__builtin_ctzll(wanted) & ~7u;
+		uint8_t eight = (uint8_t)(wanted >> first);
+		uint64_t a[2], b[2];
+		wanted &= ~((uint64_t)0xff << first);
+		memcpy(a, into + first, sizeof a);
+		memcpy(b, from + first, sizeof b);
+		if (!((a[0] ^ b[0]) | (a[1] ^ b[1])))
+			continue;
+		struct taint_eight *known = find_eight(t, a, b, eight);
+		if ((a[0] ^ known->into[0]) | (a[1] ^ known->into[1]) | (b[0] ^ known->from[0]) |
+		    (b[1] ^ known->from[1]) | (known->wanted ^ eight))
+			join_eight(t, known, into + first, from + first, eight);
+		memcpy(into + first, known->result, sizeof known->result);
+		changed |= (uint64_t)known->changed << first;
+	}
+	return changed;
+}
+
+/* The registers of t->source, those that are chosen, into the entry of a place: those that are live there. */
+static bool join_registers(struct taint *t, uint32_t place, const struct taint_live *chosen)
+{
+	struct taint_entry *entry = &t->entries[place];
+	set_id *into = entry->sets;
+	uint64_t any = 0;
+	for (unsigned i = 0; i < t->row_count; i++, into += 64) {
+		unsigned row = t->rows[i];
+		uint64_t wanted = t->live.at[place].bits[row] & chosen->bits[row];
+		uint64_t changed = wanted ? join_row(t, into, t->source.rows[i], wanted) : 0;
+		entry->changed.bits[row] |= changed;
+		any |= changed;
+	}
+	entry->filled = true;
+	return any != 0;
+}
+
+/* ... into one where nothing came before: all of them, which for those that are not live means nothing. */
+static void fill(struct taint *t, uint32_t place)
+{
+	struct taint_entry *entry = &t->entries[place];
+	for (unsigned i = 0; i < t->row_count; i++)
+		memcpy(entry->sets + (size_t)i * 64, t->source.rows[i], 64 * sizeof *entry->sets);
+	memset(&entry->changed, 0xff, sizeof entry->changed);
+	entry->filled = true;
+}
+
+static bool join_armed(struct taint *t, struct taint_entry *into)
+{
+	bool changed = false;
+	for (unsigned i = 0; i < 16; i++) {
+		set_id from = t->source.armed[i];
+		if (into->armed[i] == from || !from)
+			continue;
+		set_id joined = sets_join(&t->targets, into->armed[i], from);
+		changed |= joined != into->armed[i];
+		into->armed[i] = joined;
+	}
+	into->moved |= changed;
+	return changed;
+}
+
+static bool join_stack(struct taint *t, struct taint_entry *into)
+{
+	int32_t from = t->source.stack;
+	if (from == STACK_NONE || into->stack == from || into->stack == STACK_ANY)
+		return false;
+	into->stack = into->stack == STACK_NONE ? from : STACK_ANY;
+	into->moved = true;
+	return true;
+}
+
+/* What of a state flows besides registers. A return brings neither: each caller's stack pointer and barriers are what they were before the call. */
+enum flow_part { FLOW_STACK = 1, FLOW_BARRIERS = 2 };
+
+/* t->source flows into the entry of a place: of its registers those that have changed since it did so before. */
+static void flow_into(struct taint *t, uint32_t place, unsigned parts, const struct taint_live *changed_registers)
+{
+	struct taint_entry *into = &t->entries[place];
+	t->work += FLOW_WORK;
+	bool changed = !into->reached;
+	into->reached = true;
+	if (into->filled)
+		changed |= join_registers(t, place, changed_registers);
+	else
+		fill(t, place);
+	if (parts & FLOW_BARRIERS)
+		changed |= join_armed(t, into);
+	if (parts & FLOW_STACK)
+		changed |= join_stack(t, into);
+	if (changed && (into->stack != STACK_NONE || place >= t->program->block_count))
+		taint_push(t, place);
+}
+
+static void set_source(struct taint *t, const struct taint_entry *entry)
+{
+	for (unsigned i = 0; i < t->row_count; i++)
+		t->source.rows[i] = entry->sets + (size_t)i * 64;
+	t->source.armed = entry->armed;
+	t->source.stack = entry->stack;
+}
+
+static void set_source_now(struct taint *t)
+{
+	for (unsigned i = 0; i < t->row_count; i++)
+		t->source.rows[i] = t->now.registers + (size_t)t->rows[i] * 64;
+	t->source.armed = t->now.armed;
+	t->source.stack = t->now.stack;
+}
+
+/* From where the returns of a function meet, which is the source, to one of its callers: what it may have written. */
+static bool return_to(struct taint *t, uint32_t function, uint32_t block, const struct taint_live *changed_registers)
+{
+	struct taint_entry *point = &t->entries[block];
+	const struct sass_registers *written = &t->program->functions[function].written;
+	struct taint_live brought;
+	if (!point->called || !t->entries[t->program->block_count + function].reached)
+		return false;
+	t->work += FLOW_WORK;
+	bool changed = !point->reached;
+	point->reached = true;
+	for (unsigned row = 0; row < 4; row++) {
+		brought.bits[row] = written->r[row] & changed_registers->bits[row];
+		brought.bits[row + 4] = written->u[row] & changed_registers->bits[row + 4];
+	}
+	return changed | join_registers(t, block, &brought);
+}
+
+/* Which registers some function that is called here does not write. */
+static struct taint_live kept_by_caller(const struct program *program, const struct block *call)
+{
+	struct taint_live kept = {{0}};
+	for (uint32_t i = 0; i < call->call_count; i++) {
+		uint32_t function = program->function_of[program->next[call->next_first + i]];
+		const struct sass_registers *written = &program->functions[function].written;
+		for (unsigned row = 0; row < 4; row++) {
+			kept.bits[row] |= ~written->r[row];
+			kept.bits[row + 4] |= ~written->u[row];
+		}
+	}
+	return kept;
+}
+
+/* Past a call: what the caller keeps; the first time also what those that it calls have written so far: what they write later comes by flow_back(). */
+static void flow_past(struct taint *t, const struct block *call, unsigned parts)
+{
+	const struct program *program = t->program;
+	struct taint_entry *point = &t->entries[call->return_point];
+	struct taint_live kept = kept_by_caller(program, call);
+	bool changed = !point->called;
+	for (unsigned row = 0; row < TAINT_REGISTERS / 64; row++)
+		kept.bits[row] &= t->changed.bits[row];
+	changed |= join_registers(t, call->return_point, &kept);
+	if (parts)
+		changed |= join_stack(t, point) | join_armed(t, point);
+	if (!point->called) {
+		struct taint_source source = t->source;
+		point->called = true;
+		for (uint32_t i = 0; i < call->call_count; i++) {
+			uint32_t function = program->function_of[program->next[call->next_first + i]];
+			set_source(t, &t->entries[program->block_count + function]);
+			changed |= return_to(t, function, call->return_point, &taint_all);
+		}
+		t->source = source;
+	}
+	if (changed && point->reached)
+		taint_push(t, call->return_point);
+}
+
+/* A warp goes on where the barrier that it waited at was armed. */
+static void flow_from_barrier(struct taint *t, uint32_t id, unsigned parts)
+{
+	const struct program *program = t->program;
+	struct taint_entry *entry = &t->entries[id];
+	unsigned barrier = sass_field(&program->insns[program->blocks[id].last], 16, 20);
+	set_id armed = t->source.armed[barrier];
+	/* The same places as before: they have what has not changed. */
+	const struct taint_live *changed = armed == entry->waited ? &t->changed : &taint_all;
+	entry->waited = armed;
+	for (size_t i = 0; !armed && i < program->armed_count; i++)
+		if (program_may_wait(program, barrier, i))
+			flow_into(t, program->armed[i], parts, changed);
+	for (size_t word = 0; armed && word < t->targets.half; word++)
+		for (uint64_t bits = sets_bits(&t->targets, armed)[word]; bits; bits &= bits - 1)
+			flow_into(t, program->armed[word * 64 + (unsigned)__builtin_ctzll(bits)], parts, changed);
+}
+
+static void flow_out(struct taint *t, uint32_t id, unsigned parts)
+{
+	const struct program *program = t->program;
+	const struct block *block = &program->blocks[id];
+	uint8_t fact = taint_fact(t, block->last);
+	for (uint32_t i = 0; i < block->next_count; i++)
+		if (!fact || !constants_cut(program, block, i, fact))
+			flow_into(t, program->next[block->next_first + i], parts, &t->changed);
+	if (block->return_point != PROGRAM_NONE)
+		flow_past(t, block, parts);
+	for (uint32_t i = 0; i < block->returns_count; i++)
+		flow_into(t, program->block_count + program->returns[block->returns_first + i].to,
+		          parts & FLOW_BARRIERS, &t->changed);
+	if (block->returns_anywhere)
+		flow_into(t, program->block_count + program->function_count, parts & FLOW_BARRIERS, &t->changed);
+	if (block->kind == BLOCK_WAIT)
+		flow_from_barrier(t, id, parts);
+}
+
+void taint_flow_out(struct taint *t, uint32_t id)
+{
+	set_source_now(t);
+	flow_out(t, id, FLOW_STACK | FLOW_BARRIERS);
+}
+
+bool taint_flow_through(struct taint *t, uint32_t id)
+{
+	const struct taint_summary *summary = &t->summaries[id];
+	struct taint_entry *entry = &t->entries[id];
+	uint64_t touched = 0, through = 0;
+	/* What the barrier that it waits at is armed with is not in the entry where the block itself arms one. */
+	if (!entry->ran || entry->moved || (summary->recalls && entry->memory != t->memory_version) ||
+	    (summary->arms && t->program->blocks[id].kind == BLOCK_WAIT))
+		return false;
+	for (unsigned row = 0; row < TAINT_REGISTERS / 64; row++)
+		touched |= entry->changed.bits[row] & summary->touched.bits[row];
+	if (touched)
+		return false;
+	for (unsigned row = 0; row < TAINT_REGISTERS / 64; row++)
+		through |= t->changed.bits[row] = entry->changed.bits[row] & ~summary->killed.bits[row];
+	entry->changed = (struct taint_live){{0}};
+	if (!through)
+		return true;
+	set_source(t, entry);
+	flow_out(t, id, 0);
+	return true;
+}
+
+void taint_flow_back(struct taint *t, uint32_t function)
+{
+	const struct program *program = t->program;
+	struct taint_entry *meeting = &t->entries[program->block_count + function];
+	struct taint_live changed = meeting->changed;
+	meeting->changed = (struct taint_live){{0}};
+	set_source(t, meeting);
+	if (function == program->function_count) {
+		for (size_t i = 0; i < program->return_count; i++)
+			flow_into(t, program->return_points[i], FLOW_BARRIERS, &changed);
+		return;
+	}
+	const struct program_function *callers = &program->functions[function];
+	for (uint32_t i = 0; i < callers->points_count; i++) {
+		uint32_t point = program->points[callers->points_first + i].to;
+		if (return_to(t, function, point, &changed) && t->entries[point].stack != STACK_NONE)
+			taint_push(t, point);
+	}
+	for (size_t i = 0; i < program->loose_count; i++)
+		flow_into(t, program->loose[i], FLOW_BARRIERS, &changed);
+}
