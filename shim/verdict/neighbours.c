@@ -32,7 +32,7 @@ struct neighbourhood {
 };
 
 static struct registry *_Atomic all HOOK_DATA;
-static struct lock lock = LOCK_INITIALIZER(LOCK_NEIGHBOURS); /* only the registry is asked under it */
+static struct lock lock = LOCK_INITIALIZER(LOCK_NEIGHBOURS); /* nothing but the registry is called under it */
 static _Atomic(struct neighbourhood *) returned; /* by whoever gave back the last reference, without a lock */
 static struct neighbourhood *spare;              /* under the lock */
 
