@@ -13,14 +13,17 @@
 #define BESIDE UINT64_C(0x3000)
 #define ROUNDS 20000
 
+#define WIDE 100 /* number of the function whose parameters have so many words */
+#define WIDE_WORDS 160
+
 /* Handles: so many parameters of 8 bytes, and one of 4. */
 static CUresult param_info(CUfunction function, size_t index, size_t *ret_offset, size_t *ret_bytes)
 {
-	size_t count = (uintptr_t)function >> 4 & 0xff;
+	size_t count = (uintptr_t)function >> 4 & 0xff, words = (uintptr_t)function >> 12 == WIDE ? WIDE_WORDS : 1;
 	if (index > count)
 		return CUDA_ERROR_INVALID_VALUE;
-	*ret_offset = index * 8;
-	*ret_bytes = index < count ? 8 : 4;
+	*ret_offset = index * 8 * words;
+	*ret_bytes = index < count ? 8 * words : 4;
 	return CUDA_SUCCESS;
 }
 
@@ -167,6 +170,30 @@ Test(memo, more_parameters_and_larger_ones, .init = set_up)
 		params[count] = &number;
 		judge(reading, params);
 		cr_assert_eq(passes(reading, params), count < 40, "%u parameters and the number", count);
+	}
+}
+
+/* A place has room for numbers of words up to 255: of two that differ by 256 one must not be taken for the other. */
+Test(memo, words_far_from_the_first, .init = set_up)
+{
+	uint64_t block[2 * WIDE_WORDS] = {0};
+	int number = 7;
+	void *params[] = {block, block + WIDE_WORDS, &number};
+	CUfunction reading = function(WIDE, 2);
+	has_paths(reading, &none_stored);
+	for (unsigned words = 1; words <= MEMO_WORDS; words++) {
+		uint64_t *last = &block[words - 1], *far = last + 256;
+		*last = BESIDE;
+		judge(reading, params);
+		cr_assert(passes(reading, params), "%u words", words);
+		*last = 0;
+		*far = BESIDE;
+		cr_assert(!passes(reading, params), "%u words, the last of them far behind", words);
+		judge(reading, params);
+		cr_assert(!passes(reading, params), "%u words, that was not kept", words);
+		*far = 0;
+		*last = BESIDE;
+		cr_assert(passes(reading, params), "%u words, the first launch is still known", words);
 	}
 }
 
