@@ -44,12 +44,21 @@ struct hook_counts {
 /* For all threads that found none of their own. */
 extern struct hook_counts hook_counts_shared;
 
-/* This thread's state; initial-exec, so that reaching it costs one instruction. */
+/* The outermost hooked runtime or library call on this thread: effects/outer.h. */
+struct outer {
+	const char *api;   /* static text; NULL: none */
+	const char *note;  /* the guilty argument by the call's contract, e.g. "idata=odata"; static text or NULL */
+	void *caller;      /* return address of the outermost call */
+	uint64_t launches; /* hook_thread.launches when it began; in a copy how many it has made so far: outer_now() */
+};
+
+/* This thread's state, in one cache line; initial-exec, so that reaching it costs one instruction. */
 struct hook_thread {
 	struct hook_counts *counts; /* NULL before the first call */
 	unsigned depth;             /* inside a hook: the driver called us back */
 	uint64_t launches;          /* of kernels and graphs, that the driver took while something was protected */
-};
+	struct outer outer;
+} __attribute__((aligned(64)));
 extern __thread struct hook_thread hook_thread __attribute__((tls_model("initial-exec")));
 
 /* Gives this thread counts of its own, if there are any left; they go back, with their values, when the thread ends. */

@@ -20,8 +20,6 @@
 #include "shim/doors/resolve.h"
 #include "shim/verdict/options.h"
 
-__thread struct outer outer_call __attribute__((tls_model("initial-exec")));
-
 static const char *const libraries[NAMES_LIBRARIES] = {"libcudart.so", "libcufft.so"};
 
 static _Atomic(struct name_caller *) callers;
@@ -245,11 +243,12 @@ HOOK_EXPORT int dlclose(void *handle)
 
 HOOK_HOT void *name_enter(struct name_scope *scope, enum name_id id, void *caller)
 {
-	scope->outermost = atomic_load_explicit(&hook_line.armed, memory_order_relaxed) && !outer_call.api &&
+	scope->outermost = atomic_load_explicit(&hook_line.armed, memory_order_relaxed) && !hook_thread.outer.api &&
 	                   options_get()->names;
 	void *real = real_for(id, caller);
 	if (real && scope->outermost)
-		outer_call = (struct outer){.api = names[id].symbol, .caller = caller, .launches = hook_thread.launches};
+		hook_thread.outer =
+			(struct outer){.api = names[id].symbol, .caller = caller, .launches = hook_thread.launches};
 	else
 		scope->outermost = false;
 	return real;

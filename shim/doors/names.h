@@ -91,7 +91,7 @@ struct name_scope {
 };
 
 /*
- * Begins a call: the real function for this caller, and, outermost only, its name in `outer_call`. NULL: there is none.
+ * Begins a call: the real function for this caller, and, outermost only, its name in `hook_thread.outer`. NULL: there is none.
  * name_leave() ends it on the same thread.
  */
 void *name_enter(struct name_scope *scope, enum name_id id, void *caller);
@@ -99,7 +99,7 @@ void *name_enter(struct name_scope *scope, enum name_id id, void *caller);
 static inline void name_leave(const struct name_scope *scope)
 {
 	if (scope->outermost)
-		outer_call = (struct outer){0};
+		hook_thread.outer = (struct outer){0};
 }
 
 #endif

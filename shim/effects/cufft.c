@@ -36,10 +36,10 @@ static bool refuse(const struct name_scope *scope, enum name_id id, int plan, co
 	bool scratch = facts.complex_to_real && facts.rank > 1;
 	if (idata == odata) {
 		uint64_t bytes = facts.in_bytes > facts.out_bytes ? facts.in_bytes : facts.out_bytes;
-		outer_call.note = "idata=odata";
+		hook_thread.outer.note = "idata=odata";
 		return writes(id, "idata=odata", odata, bytes, caller);
 	}
-	outer_call.note = scratch ? "idata, odata" : "odata";
+	hook_thread.outer.note = scratch ? "idata, odata" : "odata";
 	return (scratch && writes(id, "idata", idata, facts.in_bytes, caller)) ||
 	       writes(id, "odata", odata, facts.out_bytes, caller);
 }

@@ -238,7 +238,7 @@ static inline void scan_param(struct scan *scan, int argument, const void *bytes
 	size_t end = size / sizeof value * sizeof value, at = 0;
 	while ((at = next_within(&scan->view, bytes, at, end)) != end) {
 		memcpy(&value, (const char *)bytes + at, sizeof value);
-		if (scan->draft)
+		if (scan->draft && !scan->draft->unfit)
 			memo_draft_word(scan->draft, scan->words + at / sizeof value, value);
 		scan_value(scan, argument, (uint32_t)at, value);
 		at += sizeof value;

@@ -20,7 +20,7 @@ static struct outer seen;
 
 static void look(void)
 {
-	seen = outer_call;
+	seen = hook_thread.outer;
 }
 
 static registry_handle protect(const void *address, uint64_t offset, uint64_t bytes)
@@ -57,14 +57,14 @@ static int plan2d(int nx, int ny, int type)
 		int before_ = *calls;                                                                                  \
 		CHECK_EQUAL(call, REFUSED);                                                                            \
 		CHECK_EQUAL(*calls, before_);                                                                          \
-		CHECK(!outer_call.api && !outer_call.note);                                                            \
+		CHECK(!hook_thread.outer.api && !hook_thread.outer.note);                                              \
 	} while (0)
 #define CHECK_PASSED(call)                                                                                             \
 	do {                                                                                                           \
 		int before_ = *calls;                                                                                  \
 		CHECK_EQUAL(call, 0);                                                                                  \
 		CHECK_EQUAL(*calls, before_ + 1);                                                                      \
-		CHECK(!outer_call.api && !outer_call.note);                                                            \
+		CHECK(!hook_thread.outer.api && !hook_thread.outer.note);                                              \
 	} while (0)
 
 static void in_place(void)
@@ -159,11 +159,11 @@ static void outermost_only(void)
 	CHECK(!strcmp(seen.api, "cufftExecC2C") && !strcmp(seen.note, "odata"));
 	/* Inside another library call the outer name stays, and its library answers for what it does. */
 	protect(A, 0, 64);
-	outer_call = (struct outer){.api = "cublasSomething", .note = "C"};
+	hook_thread.outer = (struct outer){.api = "cublasSomething", .note = "C"};
 	CHECK_EQUAL(cufftExecC2R(plan, A, A), 0);
 	CHECK(!strcmp(seen.api, "cublasSomething") && !strcmp(seen.note, "C"));
-	CHECK(!strcmp(outer_call.api, "cublasSomething"));
-	outer_call = (struct outer){0};
+	CHECK(!strcmp(hook_thread.outer.api, "cublasSomething"));
+	hook_thread.outer = (struct outer){0};
 	CHECK_REFUSED(cufftExecC2R(plan, A, A));
 	/* Nothing protected: no name is kept. */
 	atomic_store(&hook_line.armed, false);

@@ -247,8 +247,14 @@ Test(memo, more_launches_than_places, .init = set_up)
 	cr_assert(passes(function(2, 1), params));
 	for (value = 0x1008; value < 0x7000; value += 8)
 		judge(function(1, 1), params);
-	for (value = 0x1008; value < 0x7000; value += 8)
-		cr_assert(!passes(function(2, 1), params), "another function");
+	for (unsigned other = 2; other < 40; other++) {
+		has_paths(function(other, 1), &none_stored);
+		value = 0x1000;
+		judge(function(other, 1), params);
+		cr_assert(passes(function(other, 1), params));
+		for (value = 0x1008; value < 0x7000; value += 8)
+			cr_assert(!passes(function(other, 1), params), "another function");
+	}
 	for (value = 0x7000; value < 0x9000; value += 8)
 		cr_assert(!passes(function(1, 1), params), "another address");
 }
@@ -353,6 +359,27 @@ Test(memo, the_allocation_went_and_another_came, .init = set_up)
 	cr_assert(neighbours_join(0x1000, 0x8000));
 	cr_assert(!passes(function(1, 1), params));
 	cr_assert(!neighbours_mark_waits(&mark), "its memory is used again, and empty");
+}
+
+/* Between others, so that its addresses stay within the bounds. */
+Test(memo, the_allocation_went, .init = set_up)
+{
+	uint64_t value = BESIDE;
+	int number = 7;
+	void *params[] = {&value, &number};
+	cr_assert(neighbours_join(0x100, 0x200) && neighbours_join(0x20000, 0x21000));
+	has_paths(function(1, 1), &none_stored);
+	judge(function(1, 1), params);
+	uint64_t clean = hook_counted(COUNT_CLEAN);
+	cr_assert(passes(function(1, 1), params));
+	cr_assert_eq(hook_counted(COUNT_CLEAN), clean + 1);
+	neighbours_leave(BESIDE);
+	cr_assert(!passes(function(1, 1), params));
+	judge(function(1, 1), params);
+	cr_assert(passes(function(1, 1), params), "it concerns nothing");
+	cr_assert_eq(hook_counted(COUNT_CLEAN), clean + 1);
+	cr_assert(neighbours_join(0x1000, 0x8000));
+	cr_assert(!passes(function(1, 1), params));
 }
 
 /* A thread launches while an allocation comes and goes: after each change no launch is answered by what was before it. */

@@ -108,6 +108,35 @@ Test(neighbours, what_lies_in_a_range_has_its_own_number, .init = set_up)
 	cr_assert_eq(neighbours_writers(add(0x2000, 0x2100), 0, named, NEIGHBOURS_WRITERS), 1);
 }
 
+Test(neighbours, whose_places_a_mark_has)
+{
+	struct writer writer = {.key = 17};
+	struct tally tally = {.key = 17, .count = 4};
+	const struct neighbours_mark mark = {&writer, &tally, 17}, other = {&writer, &tally, 18};
+	cr_assert(neighbours_mark_waits(&mark));
+	cr_assert(!neighbours_mark_waits(&other));
+	atomic_store(&tally.key, ~UINT64_C(17));
+	cr_assert(neighbours_mark_waits(&mark));
+	atomic_store(&tally.key, 18);
+	cr_assert(!neighbours_mark_waits(&mark), "the number is another's");
+	atomic_store(&tally.key, 17);
+	atomic_store(&writer.key, 18);
+	cr_assert(!neighbours_mark_waits(&mark), "the name is another's");
+	atomic_store(&writer.key, 17);
+	/* Up to the next that is due, which is not noted here; somebody else's may have come between. */
+	for (uint64_t count = 5; count <= 7; count++) {
+		cr_assert(neighbours_mark_waits(&mark));
+		neighbours_mark_note(&mark, 0x3000 + count, count, "cuLaunchKernel");
+		cr_assert_eq(atomic_load(&tally.count), count);
+		cr_assert_eq(atomic_load(&writer.last), count);
+		cr_assert_eq(atomic_load(&writer.value), 0x3000 + count);
+	}
+	cr_assert(!neighbours_mark_waits(&mark));
+	neighbours_mark_note(&mark, 0x4000, 9, "cuLaunchKernel");
+	cr_assert_eq(atomic_load(&tally.count), 7, "the next one is due in its place");
+	cr_assert_eq(atomic_load(&writer.last), 9);
+}
+
 Test(neighbours, who_is_named, .init = set_up)
 {
 	static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"};
