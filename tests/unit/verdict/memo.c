@@ -7,6 +7,8 @@
 #include "shim/effects/launches.h"
 #include "shim/hook_state.h"
 #include "shim/kernels/function.h"
+#include "shim/verdict/fault.h"
+#include "shim/verdict/judge_internal.h"
 #include "shim/verdict/neighbours.h"
 #include "shim/verdict/protect.h"
 
@@ -324,6 +326,70 @@ Test(memo, what_is_captured_does_not_run, .init = set_up)
 	cr_assert(!passes(function(1, 1), params));
 	atomic_store(&hook_line.captures, 0);
 	cr_assert(passes(function(1, 1), params));
+}
+
+/* In a context that has faulted. */
+static unsigned asked, asked_outside;
+
+static CUresult context_is(CUcontext *ret)
+{
+	*ret = (CUcontext)0x30;
+	return CUDA_SUCCESS;
+}
+
+static CUresult push(CUcontext context)
+{
+	asked++;
+	asked_outside += !hook_thread.depth;
+	return CUDA_SUCCESS;
+}
+
+static CUresult pop(CUcontext *ret)
+{
+	*ret = (CUcontext)0x30;
+	return CUDA_SUCCESS;
+}
+
+static CUresult memory_left(size_t *ret_left, size_t *ret_total)
+{
+	return CUDA_ERROR_ILLEGAL_ADDRESS;
+}
+
+/* A launch with a twin that may be in flight. */
+static void note_one(void)
+{
+	struct call call;
+	call_begin(&call, ENTRY_cuLaunchKernel, (CUstream)0x20, NULL);
+	call.judgement = (struct judgement *)(void *)call.inline_judgement;
+	memset(call.judgement, 0, sizeof *call.judgement);
+	call_add_slot(&call, &(struct call_slot){.function = function_info(function(1, 1)), .twin = 0x7000});
+	fault_start();
+	cr_assert(fault_note(&call));
+	call.judgement = NULL;
+	call_end(&call);
+}
+
+Test(memo, an_error_is_looked_into_inside_the_hook, .init = set_up)
+{
+	uint64_t value = BESIDE;
+	int number = 7;
+	void *params[] = {&value, &number};
+	drv.cuCtxGetCurrent = context_is;
+	drv.cuCtxPushCurrent_v2 = push;
+	drv.cuCtxPopCurrent_v2 = pop;
+	drv.cuMemGetInfo_v2 = memory_left;
+	has_paths(function(1, 1), &none_stored);
+	judge(function(1, 1), params);
+	note_one();
+	for (int error = 0; error < 2; error++) {
+		uint64_t launches = hook_thread.launches;
+		cr_assert(memo_passes(function(1, 1), params, "cuLaunchKernel"));
+		judge_again("cuLaunchKernel", error ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS);
+		cr_assert_eq(hook_thread.depth, 0);
+		cr_assert_eq(hook_thread.launches, launches + !error);
+	}
+	cr_assert_eq(asked, 1);
+	cr_assert_eq(asked_outside, 0, "the driver may call itself");
 }
 
 /* Their counts need locked instructions. */
