@@ -1,4 +1,5 @@
 /* Scenes about launches that are given twins again, from memory (shim/effects/launch_memo.h): as right as the first, and only as long as the first would be. */
+#include "again_owner.h"
 #include "vmm.h"
 
 #define OFTEN 20
@@ -54,11 +55,19 @@ static void read_often(void)
 	EXPECT(stats().verified == 0 && stats().stores == OFTEN && stats().checked >= OFTEN);
 }
 
+/* What comes now is the store. */
+static void say_read(void)
+{
+	printf("all was read\n");
+	fflush(stdout);
+}
+
 static void store(const char *argument)
 {
 	int count = 100, yes = 1;
 	void *params[] = {&w, &q, &count, &yes};
 	read_often();
+	say_read();
 	CHECK(cuLaunchKernel(kernel_of("read_or_store"), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
 	cuStreamSynchronize(stream);
 	_exit(7); /* not reached in strict */
@@ -105,6 +114,25 @@ static void owned(const char *argument)
 	for (int i = 0; i < OFTEN; i++)
 		EXPECT(sum_of(10, 0) == 45);
 	EXPECT(sum_of(10, 1) == 45 && word_at(w) == 45);
+}
+
+/* A range of a library that launches after others have, often enough, with the same arguments. */
+static void owned_by_library(const char *argument)
+{
+	const struct cuconst_protect_info info = {.size = sizeof info, .owner = "libagain_owner*"};
+	cuconst_handle handle;
+	int count = 10, yes = 1;
+	void *params[] = {&w, &q, &count, &yes};
+	read_often();
+	CHECK(cuconst_unprotect(guarded));
+	unsigned long long verified = stats().verified;
+	CHECK(cuconst_protect(w, WORDS * 4, "theirs", 0, &info, &handle));
+	for (int i = 0; i < OFTEN; i++)
+		EXPECT(sum_of(10, 0) == 45);
+	EXPECT(stats().verified == verified);
+	CHECK(launch_as_owner(kernel_of("read_or_store"), stream, params));
+	CHECK(cuStreamSynchronize(stream));
+	EXPECT(word_at(w) == 45);
 }
 
 static void captured(const char *argument)
@@ -169,6 +197,7 @@ static void boxed(const char *argument)
 		CHECK(cuMemcpyDtoH(&out, q, 8));
 		EXPECT(out == (w ^ 9) && box.data == w && box.key == w);
 	}
+	say_read();
 	yes = 1;
 	CHECK(cuLaunchKernel(kernel_of("boxed"), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
 	cuStreamSynchronize(stream);
@@ -176,8 +205,15 @@ static void boxed(const char *argument)
 }
 
 static const struct scene scenes[] = {
-	{"store", store}, {"ended", ended},       {"mapped_again", mapped_again}, {"twin_lost", twin_lost},
-	{"owned", owned}, {"captured", captured}, {"overlapping", overlapping},   {"boxed", boxed},
+	{"store", store},
+	{"ended", ended},
+	{"mapped_again", mapped_again},
+	{"twin_lost", twin_lost},
+	{"owned", owned},
+	{"owned_by_library", owned_by_library},
+	{"captured", captured},
+	{"overlapping", overlapping},
+	{"boxed", boxed},
 	{NULL, NULL},
 };
 

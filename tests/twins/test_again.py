@@ -7,7 +7,7 @@ from player import HERE, play as play_scene
 play = functools.partial(play_scene, "again", SWAP_PTX=str(HERE / "swap.ptx"))
 
 
-@pytest.mark.parametrize("scene", ["ended", "mapped_again", "twin_lost", "owned", "captured", "overlapping"])
+@pytest.mark.parametrize("scene", ["ended", "mapped_again", "twin_lost", "owned", "owned_by_library", "captured", "overlapping"])
 def test_goes_on_in_strict(scene, tmp_path):
     done = play(scene, tmp_path, "strict")
     assert done.returncode == 0, done
@@ -17,7 +17,7 @@ def test_goes_on_in_strict(scene, tmp_path):
 @pytest.mark.parametrize("scene,kernel", [("store", "read_or_store"), ("boxed", "boxed")])
 def test_a_store_faults_and_is_named(scene, kernel, tmp_path):
     done = play(scene, tmp_path, "strict")
-    assert done.returncode == 86, done
+    assert done.returncode == 86 and done.stdout == "all was read\n", done
     (record,) = done.violations
     assert (record["action"], record["evidence"], record["result"]) == ("stopped", "written", 700)
     assert (record["kernel"]["name"], record["kernel"]["argument"], record["kernel"]["verdict"]) == (kernel, 0, "stores")

@@ -285,6 +285,10 @@ Test(memo, ranges_that_are_about_to_end, .init = set_up)
 	cr_assert(!atomic_load(&range->ending));
 	cr_assert_neq(hook_stamp(), stamp);
 	call_end(&call);
+	stamp = hook_stamp();
+	protect_context_ending(NULL, true);
+	cr_assert(atomic_load(&range->ending));
+	cr_assert_neq(hook_stamp(), stamp);
 	/* Not kept, whatever the stamp. */
 	atomic_store(&range->ending, true);
 	judge_often(function(1, 1), params);
