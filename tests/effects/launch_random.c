@@ -52,6 +52,12 @@
 	"];\nld.param.u64 %rd2, [" from "];\nld.param.u64 %rd3, [v];\n"                                                \
 	"ld.global.u64 %rd5, [%rd2];\nsetp.eq.u64 %p1, %rd5, -7;\n@!%p1 bra DONE;\nst.global.u64 [%rd1], %rd3;\n"      \
 	"DONE:\nret;\n}\n"
+/* The same through four pointers. */
+#define FOUR                                                                                                           \
+	".visible .entry four(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d, .param .u64 v)\n" REGISTERS  \
+	"ld.param.u64 %rd1, [a];\nld.param.u64 %rd2, [b];\nld.param.u64 %rd3, [c];\nld.param.u64 %rd4, [d];\n"         \
+	"ld.global.u64 %rd5, [%rd1];\nsetp.eq.u64 %p1, %rd5, -7;\n@!%p1 bra DONE;\nst.global.u64 [%rd1], %rd5;\n"      \
+	"st.global.u64 [%rd2], %rd5;\nst.global.u64 [%rd3], %rd5;\nst.global.u64 [%rd4], %rd5;\nDONE:\nret;\n}\n"
 /* Nine pointers in two large parameters, of which one is stored through. */
 #define WIDE_ENTRY(out)                                                                                                \
 	".visible .entry wide(.param .align 8 .b8 p[1600], .param .align 8 .b8 q[1600], .param .u64 v)\n" REGISTERS    \
@@ -63,16 +69,17 @@
 static const char *const texts[MODULES] = {
 	HEAD TWO("two", "u32", "a") CHOICE("choice", LAST("u32"), "u32", "0") CHOICE("byte", LAST("u8"), "u8", "0")
 		CHOICE("half", LAST("u16"), "u16", "0") TABLE("table", "a")
-			READ("none", ".param .u64 a, .param .u64 b, .param .u64 v") WIDE_ENTRY("q+504") MAYBE("a", "b"),
+			READ("none", ".param .u64 a, .param .u64 b, .param .u64 v") WIDE_ENTRY("q+504") MAYBE("a", "b")
+				FOUR,
 	HEAD TWO("two", "u32", "b") CHOICE("choice", LAST("u32"), "u32", "1") CHOICE("byte", LAST("u8"), "u8", "1")
 		CHOICE("half", LAST("u16"), "u16", "1") READ("table", ".param .u64 a, .param .u64 b, .param .u64 v")
-			TABLE("none", "b") WIDE_ENTRY("p+56") MAYBE("b", "a"),
+			TABLE("none", "b") WIDE_ENTRY("p+56") MAYBE("b", "a") FOUR,
 	HEAD READ("two", ".param .u64 a, .param .u64 b, .param .u32 n, .param .u64 v")
 		CHOICE("choice", LAST("u32"), "u32", "2") CHOICE("byte", LAST("u8"), "u8", "2")
 			CHOICE("half", LAST("u16"), "u16", "2") TABLE("table", "b") TABLE("none", "a") WIDE_ENTRY("p")
-				MAYBE("b", "b")};
-enum kernel { TWO_K, CHOICE_K, BYTE_K, HALF_K, TABLE_K, NONE_K, WIDE_K, MAYBE_K, KERNELS };
-static const char *const names[KERNELS] = {"two", "choice", "byte", "half", "table", "none", "wide", "maybe"};
+				MAYBE("b", "b") FOUR};
+enum kernel { TWO_K, CHOICE_K, BYTE_K, HALF_K, TABLE_K, NONE_K, WIDE_K, MAYBE_K, FOUR_K, KERNELS };
+static const char *const names[KERNELS] = {"two", "choice", "byte", "half", "table", "none", "wide", "maybe", "four"};
 
 /* An address: memory that is freed may come again elsewhere. */
 struct place {
@@ -168,7 +175,7 @@ static CUdeviceptr some_address(void)
 static enum kernel some_kernel(void)
 {
 	enum kernel kernel = (enum kernel)below(KERNELS);
-	return harmless && below(400) ? MAYBE_K : kernel;
+	return harmless && below(400) ? (kernel & 1 ? MAYBE_K : FOUR_K) : kernel;
 }
 
 static struct launch some_launch(void)
@@ -223,35 +230,40 @@ static void fill_wide(uint8_t *block, const struct launch *launch)
 	memcpy(block + (launch->number ? 56 : 56 + 8 * 256), &a, sizeof a);
 }
 
+/* Bytes of each kernel's parameters, all but the wide one's of at most 8 bytes each. */
+static const size_t sizes[KERNELS] = {
+	[TWO_K] = 32,  [CHOICE_K] = 28, [BYTE_K] = 25,           [HALF_K] = 26, [TABLE_K] = 24,
+	[NONE_K] = 24, [MAYBE_K] = 24,  [WIDE_K] = 2 * WIDE + 8, [FOUR_K] = 40};
+
+static void fill_words(uint8_t *block, const struct launch *launch)
+{
+	CUdeviceptr a = address_of(launch->a), b = address_of(launch->b);
+	uint64_t words[5] = {a, b, value, launch->number, value};
+	if (launch->kernel == TWO_K) {
+		words[2] = launch->number;
+		words[3] = value;
+	} else if (launch->kernel == FOUR_K) {
+		words[2] = a + 256 * launch->number;
+		words[3] = b + 512;
+	}
+	memcpy(block, words, sizeof words);
+}
+
 static CUresult make(const struct launch *launch, CUstream stream, unsigned threads)
 {
-	static const unsigned sizes[] = {[CHOICE_K] = 4, [BYTE_K] = 1, [HALF_K] = 2};
 	_Alignas(16) uint8_t block[2 * WIDE + 8] = {0};
-	void *list[4];
-	size_t bytes;
-	uint64_t v = ++value;
-	if (launch->kernel == WIDE_K) {
+	bool wide = launch->kernel == WIDE_K;
+	size_t bytes = sizes[launch->kernel];
+	void *list[5];
+	value++;
+	if (wide) {
 		fill_wide(block, launch);
-		memcpy(block + 2 * WIDE, &v, sizeof v);
-		list[0] = block;
-		list[1] = block + WIDE;
-		list[2] = block + 2 * WIDE;
-		bytes = sizeof block;
+		memcpy(block + 2 * WIDE, &value, sizeof value);
 	} else {
-		uint64_t third = launch->kernel == TWO_K ? launch->number : v,
-			 fourth = launch->kernel == TWO_K ? v : launch->number;
-		CUdeviceptr a = address_of(launch->a), b = address_of(launch->b);
-		memcpy(block, &a, 8);
-		memcpy(block + 8, &b, 8);
-		memcpy(block + 16, &third, 8);
-		memcpy(block + 24, &fourth, 8);
-		for (unsigned i = 0; i < 4; i++)
-			list[i] = block + 8 * i;
-		bytes = launch->kernel == TWO_K ? 32
-		        : launch->kernel == TABLE_K || launch->kernel == NONE_K || launch->kernel == MAYBE_K
-		                ? 24
-		                : 24 + sizes[launch->kernel];
+		fill_words(block, launch);
 	}
+	for (size_t i = 0; i < 5; i++)
+		list[i] = block + (wide ? i % 3 * WIDE : i * 8);
 	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, block, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
 	return launch_words(functions[launch->kernel], stream, list, extra, threads, launch->b.offset & 256);
 }

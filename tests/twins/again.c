@@ -135,6 +135,17 @@ static void owned_by_library(const char *argument)
 	EXPECT(word_at(w) == 45);
 }
 
+/* What that library does is suppressed: it must not meet a twin that others were given. */
+static void suppressed(const char *argument)
+{
+	int count = 10, yes = 1;
+	void *params[] = {&w, &q, &count, &yes};
+	read_often();
+	CHECK(launch_as_owner(kernel_of("read_or_store"), stream, params));
+	CHECK(cuStreamSynchronize(stream));
+	EXPECT(word_at(w) == 45);
+}
+
 static void captured(const char *argument)
 {
 	int count = 100, no = 0;
@@ -205,16 +216,10 @@ static void boxed(const char *argument)
 }
 
 static const struct scene scenes[] = {
-	{"store", store},
-	{"ended", ended},
-	{"mapped_again", mapped_again},
-	{"twin_lost", twin_lost},
-	{"owned", owned},
-	{"owned_by_library", owned_by_library},
-	{"captured", captured},
-	{"overlapping", overlapping},
-	{"boxed", boxed},
-	{NULL, NULL},
+	{"store", store},           {"ended", ended},       {"mapped_again", mapped_again},
+	{"twin_lost", twin_lost},   {"owned", owned},       {"owned_by_library", owned_by_library},
+	{"suppressed", suppressed}, {"captured", captured}, {"overlapping", overlapping},
+	{"boxed", boxed},           {NULL, NULL},
 };
 
 int main(int argc, char **argv)

@@ -14,6 +14,13 @@ def test_goes_on_in_strict(scene, tmp_path):
     assert not done.violations, done
 
 
+def test_what_is_suppressed_goes_on(tmp_path):
+    (tmp_path / "hidden").write_text("library:libagain_owner*\n")
+    done = play("suppressed", tmp_path, "strict", options=f":suppressions={tmp_path}/hidden")
+    assert done.returncode == 0, done
+    assert not done.violations and done.records[-1]["suppressed"] == 1, done.records
+
+
 @pytest.mark.parametrize("scene,kernel", [("store", "read_or_store"), ("boxed", "boxed")])
 def test_a_store_faults_and_is_named(scene, kernel, tmp_path):
     done = play(scene, tmp_path, "strict")

@@ -15,13 +15,16 @@
 #define BESIDE UINT64_C(0x3000)
 #define ROUNDS 20000
 
-#define WIDE 100 /* number of the function whose parameters have so many words */
+#define WIDE 4000 /* number of the function whose parameters have so many words */
 #define WIDE_WORDS 160
+
+static unsigned more; /* parameters of each function than its handle says: it was loaded again */
 
 /* Handles: so many parameters of 8 bytes, and one of 4. */
 static CUresult param_info(CUfunction function, size_t index, size_t *ret_offset, size_t *ret_bytes)
 {
-	size_t count = (uintptr_t)function >> 4 & 0xff, words = (uintptr_t)function >> 12 == WIDE ? WIDE_WORDS : 1;
+	size_t count = ((uintptr_t)function >> 4 & 0xff) + more,
+	       words = (uintptr_t)function >> 12 == WIDE ? WIDE_WORDS : 1;
 	if (index > count)
 		return CUDA_ERROR_INVALID_VALUE;
 	*ret_offset = index * 8 * words;
@@ -209,6 +212,35 @@ Test(memo, a_handle_may_mean_another_function, .init = set_up)
 	cr_assert(passes(function(1, 1), params));
 	function_forget();
 	cr_assert(!passes(function(1, 1), params));
+}
+
+/* Of launches whose addresses concern nothing only the layout is kept, which says where they lie. */
+Test(memo, a_handle_may_mean_one_of_more_parameters, .init = set_up)
+{
+	uint64_t none = 0, value = BESIDE;
+	int number = 7;
+	void *params[] = {&none, &number, &number}, *others[] = {&none, &value, &number};
+	judge(function(1, 1), params);
+	cr_assert(passes(function(1, 1), params));
+	function_forget();
+	more = 1;
+	has_paths(function(1, 1), &all_stored);
+	cr_assert(!passes(function(1, 1), others));
+	judge(function(1, 1), others);
+	cr_assert(!passes(function(1, 1), others), "the next is due");
+}
+
+Test(memo, more_functions_than_layouts, .init = set_up)
+{
+	uint64_t none = 0, value = BESIDE;
+	int number = 7;
+	void *params[] = {&none, &number, &number}, *others[] = {&none, &value, &number};
+	for (unsigned i = 1; i < 3000; i++) {
+		judge(function(i, 1), params);
+		cr_assert(passes(function(i, 1), params));
+	}
+	for (unsigned i = 1; i < 3000; i++)
+		cr_assert(!passes(function(i, 2), others), "nobody knows %u", i);
 }
 
 Test(memo, places_that_others_took, .init = set_up)
