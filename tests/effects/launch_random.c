@@ -31,31 +31,34 @@
 /* The pointer that a kernel has loaded is one, not a number that another kernel stored there. */
 #define IF_POINTER "setp.gt.u64 %p1, %rd5, 0xffffffff;\n@!%p1 bra DONE;\n"
 #define REGISTERS "{\n.reg .b64 %rd<8>;\n.reg .u32 %r<4>;\n.reg .pred %p<4>;\n"
-#define TWO(name, type, out)                                                                                           \
-	".visible .entry " name "(.param .u64 a, .param .u64 b, .param ." type " n, .param .u64 v)\n" REGISTERS        \
-	"ld.param.u64 %rd1, [" out "];\nld.param.u64 %rd2, [v];\nst.global.u64 [%rd1], %rd2;\nret;\n}\n"
-/* With that number it stores through its second pointer, else through what it loads by its first. The number is the last parameter, or the third. */
-#define CHOICE(name, params, type, number)                                                                             \
-	".visible .entry " name "(" params ")\n" REGISTERS                                                             \
+#define THREE ".param .u64 a, .param .u64 b, .param .u64 v"
+#define TWO_PARAMS ".param .u64 a, .param .u64 b, .param .u32 n, .param .u64 v"
+#define TWO(out)                                                                                                       \
+	".visible .entry two(" TWO_PARAMS ")\n" REGISTERS "ld.param.u64 %rd1, [" out                                   \
+	"];\nld.param.u64 %rd2, [v];\nst.global.u64 [%rd1], %rd2;\nret;\n}\n"
+/* With that number, which is the last parameter, it stores through its second pointer, else through what it loads by its first. */
+#define CHOICE(name, type, number)                                                                                     \
+	".visible .entry " name "(" THREE ", .param ." type " n)\n" REGISTERS                                          \
 	"ld.param.u64 %rd1, [a];\nld.param.u64 %rd2, [b];\nld.param." type " %r1, [n];\nld.param.u32 %r2, [v];\n"      \
 	"setp.ne.u32 %p2, %r1, " number ";\n@%p2 bra TABLE;\nst.global.u32 [%rd2], %r2;\nbra DONE;\n"                  \
 	"TABLE:\nld.global.u64 %rd5, [%rd1];\n" IF_POINTER "st.global.u8 [%rd5], %r2;\nDONE:\nret;\n}\n"
-#define LAST(type) ".param .u64 a, .param .u64 b, .param .u64 v, .param ." type " n"
+#define CHOICES(number) CHOICE("choice", "u32", number) CHOICE("byte", "u8", number) CHOICE("half", "u16", number)
 #define TABLE(name, from)                                                                                              \
-	".visible .entry " name "(.param .u64 a, .param .u64 b, .param .u64 v)\n" REGISTERS                            \
-	"ld.param.u64 %rd1, [" from "];\nld.param.u32 %r2, [v];\nld.global.u64 %rd5, [%rd1];\n" IF_POINTER             \
+	".visible .entry " name "(" THREE ")\n" REGISTERS "ld.param.u64 %rd1, [" from                                  \
+	"];\nld.param.u32 %r2, [v];\nld.global.u64 %rd5, [%rd1];\n" IF_POINTER                                         \
 	"st.global.u8 [%rd5], %r2;\nDONE:\nret;\n}\n"
 #define READ(name, params) ".visible .entry " name "(" params ")\n{\nret;\n}\n"
 /* Stores through its first or second pointer, but not with what lies in memory here. */
 #define MAYBE(out, from)                                                                                               \
-	".visible .entry maybe(.param .u64 a, .param .u64 b, .param .u64 v)\n" REGISTERS "ld.param.u64 %rd1, [" out    \
-	"];\nld.param.u64 %rd2, [" from "];\nld.param.u64 %rd3, [v];\n"                                                \
+	".visible .entry maybe(" THREE ")\n" REGISTERS "ld.param.u64 %rd1, [" out "];\nld.param.u64 %rd2, [" from      \
+	"];\nld.param.u64 %rd3, [v];\n"                                                                                \
 	"ld.global.u64 %rd5, [%rd2];\nsetp.eq.u64 %p1, %rd5, -7;\n@!%p1 bra DONE;\nst.global.u64 [%rd1], %rd3;\n"      \
 	"DONE:\nret;\n}\n"
-/* The same through four pointers. */
-#define FOUR                                                                                                           \
+/* The same through four pointers, or two. */
+#define FOUR(third, fourth)                                                                                            \
 	".visible .entry four(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d, .param .u64 v)\n" REGISTERS  \
-	"ld.param.u64 %rd1, [a];\nld.param.u64 %rd2, [b];\nld.param.u64 %rd3, [c];\nld.param.u64 %rd4, [d];\n"         \
+	"ld.param.u64 %rd1, [a];\nld.param.u64 %rd2, [b];\nld.param.u64 %rd3, [" third                                 \
+	"];\nld.param.u64 %rd4, [" fourth "];\n"                                                                       \
 	"ld.global.u64 %rd5, [%rd1];\nsetp.eq.u64 %p1, %rd5, -7;\n@!%p1 bra DONE;\nst.global.u64 [%rd1], %rd5;\n"      \
 	"st.global.u64 [%rd2], %rd5;\nst.global.u64 [%rd3], %rd5;\nst.global.u64 [%rd4], %rd5;\nDONE:\nret;\n}\n"
 /* Nine pointers in two large parameters, of which one is stored through. */
@@ -66,18 +69,12 @@
 #define HEAD ".version 7.0\n.target sm_75\n.address_size 64\n"
 
 /* Three that are of the same layout, and not the same. */
-static const char *const texts[MODULES] = {
-	HEAD TWO("two", "u32", "a") CHOICE("choice", LAST("u32"), "u32", "0") CHOICE("byte", LAST("u8"), "u8", "0")
-		CHOICE("half", LAST("u16"), "u16", "0") TABLE("table", "a")
-			READ("none", ".param .u64 a, .param .u64 b, .param .u64 v") WIDE_ENTRY("q+504") MAYBE("a", "b")
-				FOUR,
-	HEAD TWO("two", "u32", "b") CHOICE("choice", LAST("u32"), "u32", "1") CHOICE("byte", LAST("u8"), "u8", "1")
-		CHOICE("half", LAST("u16"), "u16", "1") READ("table", ".param .u64 a, .param .u64 b, .param .u64 v")
-			TABLE("none", "b") WIDE_ENTRY("p+56") MAYBE("b", "a") FOUR,
-	HEAD READ("two", ".param .u64 a, .param .u64 b, .param .u32 n, .param .u64 v")
-		CHOICE("choice", LAST("u32"), "u32", "2") CHOICE("byte", LAST("u8"), "u8", "2")
-			CHOICE("half", LAST("u16"), "u16", "2") TABLE("table", "b") TABLE("none", "a") WIDE_ENTRY("p")
-				MAYBE("b", "b") FOUR};
+static const char *const texts[MODULES] = {HEAD TWO("a") CHOICES("0") TABLE("table", "a") READ("none", THREE)
+                                                   WIDE_ENTRY("q+504") MAYBE("a", "b") FOUR("c", "d"),
+                                           HEAD TWO("b") CHOICES("1") READ("table", THREE) TABLE("none", "b")
+                                                   WIDE_ENTRY("p+56") MAYBE("b", "a") FOUR("a", "b"),
+                                           HEAD READ("two", TWO_PARAMS) CHOICES("2") TABLE("table", "b")
+                                                   TABLE("none", "a") WIDE_ENTRY("p") MAYBE("b", "b") FOUR("a", "b")};
 enum kernel { TWO_K, CHOICE_K, BYTE_K, HALF_K, TABLE_K, NONE_K, WIDE_K, MAYBE_K, FOUR_K, KERNELS };
 static const char *const names[KERNELS] = {"two", "choice", "byte", "half", "table", "none", "wide", "maybe", "four"};
 

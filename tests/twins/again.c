@@ -138,12 +138,12 @@ static void owned_by_library(const char *argument)
 /* What that library does is suppressed: it must not meet a twin that others were given. */
 static void suppressed(const char *argument)
 {
-	int count = 10, yes = 1;
+	int count = 100, yes = 1;
 	void *params[] = {&w, &q, &count, &yes};
 	read_often();
 	CHECK(launch_as_owner(kernel_of("read_or_store"), stream, params));
 	CHECK(cuStreamSynchronize(stream));
-	EXPECT(word_at(w) == 45);
+	EXPECT(word_at(w) == 99 * 50);
 }
 
 static void captured(const char *argument)

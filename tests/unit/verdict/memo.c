@@ -294,6 +294,23 @@ Test(memo, more_launches_than_places, .init = set_up)
 }
 
 /* A range that is about to end has no slots; if it stays after all, it has them again. */
+/* In the place of another function with the same address. */
+Test(memo, places_of_other_functions, .init = set_up)
+{
+	uint64_t value, none = 0;
+	int number = 7;
+	void *params[] = {&value, &number}, *unconcerned[] = {&none, &number};
+	value = BESIDE;
+	for (unsigned i = 1; i <= 500; i++) {
+		has_paths(function(i, 1), &none_stored);
+		judge(function(i, 1), params);
+	}
+	for (unsigned i = 501; i <= 1500; i++) {
+		judge(function(i, 1), unconcerned);
+		cr_assert(!passes(function(i, 1), params), "%u was never judged with it", i);
+	}
+}
+
 Test(memo, ranges_that_are_about_to_end, .init = set_up)
 {
 	uint64_t value = 0x2000, stamp;
