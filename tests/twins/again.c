@@ -103,6 +103,17 @@ static void twin_lost(const char *argument)
 	EXPECT(sum_of(100, 0) == 99 * 50 && stats().verified > 0);
 }
 
+/* One that also stores into a range without a twin is compared each time. */
+static void half(const char *argument)
+{
+	read_often();
+	protect(q, 4, "q");
+	for (unsigned i = 1; i <= OFTEN; i++) {
+		EXPECT(sum_of(100, 0) == 99 * 50); /* the number that is there already */
+		EXPECT(stats().verified >= i);
+	}
+}
+
 /* A second range around the address, whose owner is the program: its launch is not kept from writing there. */
 static void owned(const char *argument)
 {
@@ -216,10 +227,18 @@ static void boxed(const char *argument)
 }
 
 static const struct scene scenes[] = {
-	{"store", store},           {"ended", ended},       {"mapped_again", mapped_again},
-	{"twin_lost", twin_lost},   {"owned", owned},       {"owned_by_library", owned_by_library},
-	{"suppressed", suppressed}, {"captured", captured}, {"overlapping", overlapping},
-	{"boxed", boxed},           {NULL, NULL},
+	{"store", store},
+	{"ended", ended},
+	{"mapped_again", mapped_again},
+	{"twin_lost", twin_lost},
+	{"owned", owned},
+	{"owned_by_library", owned_by_library},
+	{"suppressed", suppressed},
+	{"half", half},
+	{"captured", captured},
+	{"overlapping", overlapping},
+	{"boxed", boxed},
+	{NULL, NULL},
 };
 
 int main(int argc, char **argv)

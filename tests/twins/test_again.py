@@ -7,7 +7,7 @@ from player import HERE, play as play_scene
 play = functools.partial(play_scene, "again", SWAP_PTX=str(HERE / "swap.ptx"))
 
 
-@pytest.mark.parametrize("scene", ["ended", "mapped_again", "twin_lost", "owned", "owned_by_library", "captured", "overlapping"])
+@pytest.mark.parametrize("scene", ["ended", "mapped_again", "twin_lost", "half", "owned", "owned_by_library", "captured", "overlapping"])
 def test_goes_on_in_strict(scene, tmp_path):
     done = play(scene, tmp_path, "strict")
     assert done.returncode == 0, done
