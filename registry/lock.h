@@ -11,11 +11,12 @@
 
 /* Lowest first. A lock may be taken while locks of lower rank are held, never of the same or of a higher one. */
 enum lock_rank {
-	LOCK_TWINS,    /* twins/space.c: reserved ranges and their mappings */
-	LOCK_SERVE,    /* twins/serve_blocks.c: served memory */
-	LOCK_REGISTRY, /* registry.c: writers */
-	LOCK_REPORT,   /* report/report.c: opening the outputs */
-	LOCK_OUTPUT,   /* report/output.c, report/fold.c: the log's file; the table of sites */
+	LOCK_TWINS,      /* twins/space.c: reserved ranges and their mappings */
+	LOCK_SERVE,      /* twins/serve_blocks.c: served memory */
+	LOCK_NEIGHBOURS, /* verdict/neighbours.c: which allocations hold ranges */
+	LOCK_REGISTRY,   /* registry.c: writers */
+	LOCK_REPORT,     /* report/report.c: opening the outputs */
+	LOCK_OUTPUT,     /* report/output.c, report/fold.c: the log's file; the table of sites */
 };
 
 struct lock {

@@ -339,8 +339,8 @@ bool query_nearest(struct reading *reading, uint64_t address, struct range **ret
 		if (!query_beside(reading, address, &end, &start))
 			return false;
 		/*
-		 * The last byte of the ranges below, or the first of those above: nothing else holds it, or it would hold
-		 * `address`.
+		 * The last byte of the ranges below, or the first of those above: nothing else holds it, or it would
+		 * hold `address`.
 		 */
 		if (end > 0 && (start == UINT64_MAX || address - (end - 1) <= start - address)) {
 			if (!query_first(reading, end - 1, &range))

@@ -4,10 +4,10 @@
  * Addresses are device addresses (uint64_t). A range is half-open, [start, end), and one byte is the granularity.
  * Ranges may nest, overlap and repeat. libc only: no CUDA header, no environment, no dlopen.
  *
- * Reading takes no lock as a rule: registry_empty(), registry_in_bounds() and registry_find() never wait; registry_hits(),
- * registry_overlaps(), registry_stab() and registry_nearest() try again when a writer ran at the same instant, and
- * only after many disturbed attempts in a row queue up behind the writers (README.md says how, and how memory is
- * reclaimed). Writing (registry_insert(), registry_remove()) takes the registry's own mutex, for about a
+ * Reading takes no lock as a rule: registry_empty(), registry_in_bounds() and registry_find() never wait;
+ * registry_hits(), registry_overlaps(), registry_stab() and registry_nearest() try again when a writer ran at the same
+ * instant, and only after many disturbed attempts in a row queue up behind the writers (README.md says how, and how
+ * memory is reclaimed). Writing (registry_insert(), registry_remove()) takes the registry's own mutex, for about a
  * microsecond. Any thread may call any function; a signal handler none, since it may have interrupted a writer.
  */
 #ifndef CUCONST_REGISTRY_REGISTRY_H
@@ -104,8 +104,8 @@ static inline bool registry_empty(const struct registry *reg)
 }
 
 /*
- * Changes with each insertion and removal, and never comes again. What was asked after it was read, with the same answer of this function afterwards, holds
- * as long as it answers the same.
+ * Changes with each insertion and removal, and never comes again. What was asked after it was read, with the same
+ * answer of this function afterwards, holds as long as it answers the same.
  */
 static inline uint64_t registry_generation(const struct registry *reg)
 {

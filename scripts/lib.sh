@@ -43,6 +43,7 @@ configure() {
 
 build() {
 	configure "$@"
+	say "building in $1: minutes at first, seconds later"
 	quietly ninja -C "$1" || die "the build in $1 failed"
 	say "built in $1"
 }

@@ -5,9 +5,9 @@
  * libcuconst.so when it was preloaded (LD_PRELOAD, or `cuconst run -- PROGRAM`). When it was not, every call answers
  * CUCONST_ERROR_NOT_ACTIVE and does nothing. C and C++.
  *
- * Addresses are device addresses. Ranges are half-open byte ranges, [ptr, ptr + bytes). One byte is the granularity. All functions are
- * thread-safe, may be called with or without a CUDA context current unless said otherwise, and never throw. None may be called from a
- * signal handler. Outputs (`ret_...`) are untouched unless a call answers CUCONST_OK.
+ * Addresses are device addresses. Ranges are half-open byte ranges, [ptr, ptr + bytes). One byte is the granularity.
+ * All functions are thread-safe, may be called with or without a CUDA context current unless said otherwise, and never
+ * throw. None may be called from a signal handler. Outputs (`ret_...`) are untouched unless a call answers CUCONST_OK.
  */
 #ifndef CUCONST_H
 #define CUCONST_H
@@ -40,7 +40,7 @@ typedef enum cuconst_result {
 	/* cuconst_view() only: why there can be no read-only view. cuconst_result_text() says what can be done. */
 	CUCONST_ERROR_TWINS_OFF = 11,      /* by the option twins=off, or the driver has no virtual memory management */
 	CUCONST_ERROR_PLAIN_MEMORY = 12,   /* memory of cuMemAlloc, and the option is not twins=all */
-	CUCONST_ERROR_POOL_MEMORY = 13,    /* memory of cuMemAllocAsync or of a pool */
+	CUCONST_ERROR_POOL_MEMORY = 13,    /* memory of cuMemAllocAsync, of a pool, or of a graph */
 	CUCONST_ERROR_MANAGED_MEMORY = 14, /* cuMemAllocManaged */
 	CUCONST_ERROR_HOST_MEMORY = 15,    /* pinned or registered host memory */
 	CUCONST_ERROR_NO_ROOM = 16         /* no address space, or no memory for page tables, for the second mapping */
@@ -57,7 +57,10 @@ typedef enum cuconst_result {
 #define CUCONST_STREAM 2u
 #define CUCONST_VERIFY_ONLY 4u
 
-/* Optional facts about a protection. Set `size` to sizeof(struct cuconst_protect_info); zero the rest. Strings are UTF-8, and copied. */
+/*
+ * Optional facts about a protection. Set `size` to sizeof(struct cuconst_protect_info); zero the rest. Strings are
+ * UTF-8, and copied.
+ */
 struct cuconst_protect_info {
 	size_t size;
 	const char *label; /* shown in records; NULL: none */
@@ -93,8 +96,8 @@ struct cuconst_stats {
 	uint64_t unverified; /* checks that could not be made or had not come back at the end */
 	uint64_t suppressed;
 	/*
-	 * Launches with an address in an allocation that holds a protected range, by the worst of what the kernel's code says of such addresses. Others
-	 * concern no range.
+	 * Launches with an address in an allocation that holds a protected range, by the worst of what the kernel's
+	 * code says of such addresses. Others concern no range.
 	 */
 	uint64_t clean; /* none is stored through: not checked */
 	uint64_t near;  /* one beside a range is stored through */
@@ -103,34 +106,40 @@ struct cuconst_stats {
 };
 
 /*
- * Makes [ptr, ptr + bytes) read-only for everyone but its owner. Takes the baseline: waits for the context's pending work unless a stream is given.
- * `label` and `info` may be NULL. Needs the range's context to be current, or its primary context to exist. Ranges may overlap and repeat: each call
- * is a protection of its own, and ends by its own handle, which the caller has to keep.
- * Answers INVALID_VALUE, NOT_ACTIVE, NOT_DEVICE, OUT_OF_RANGE, OUT_OF_MEMORY or CUDA when nothing was protected.
+ * Makes [ptr, ptr + bytes) read-only for everyone but its owner. Takes the baseline: waits for the context's pending
+ * work unless a stream is given. `label` and `info` may be NULL. Needs the range's context to be current, or its
+ * primary context to exist. Ranges may overlap and repeat: each call is a protection of its own, and ends by its own
+ * handle, which the caller has to keep. Answers INVALID_VALUE, NOT_ACTIVE, NOT_DEVICE, OUT_OF_RANGE, OUT_OF_MEMORY or
+ * CUDA when nothing was protected.
  */
 cuconst_result cuconst_protect(uint64_t ptr, size_t bytes, const char *label, unsigned flags,
                                const struct cuconst_protect_info *info, cuconst_handle *ret_handle);
 
 /*
- * Ends one protection after a last check, for which it waits (none with CUCONST_NO_BASELINE). Answers CHANGED when the check found a change, BUSY when a
- * stream capture was running, so that none could be made (counted as "ended unverified"), CUDA when it failed: the protection has ended then, too. STALE_HANDLE: was
- * ended before. BAD_HANDLE, NOT_ACTIVE: nothing was done. Any thread may lift it: the handle is the right to do so.
+ * Ends one protection after a last check, for which it waits (none with CUCONST_NO_BASELINE). Answers CHANGED when the
+ * check found a change, BUSY when a stream capture was running, so that none could be made (counted as "ended
+ * unverified"), CUDA when it failed: the protection has ended then, too. STALE_HANDLE: was ended before. BAD_HANDLE,
+ * NOT_ACTIVE: nothing was done. Any thread may lift it: the handle is the right to do so.
  */
 cuconst_result cuconst_unprotect(cuconst_handle handle);
 
-/* As cuconst_unprotect(), without the check, without waiting and without any CUDA call: for finalizers. Counted as "ended unverified". */
+/*
+ * As cuconst_unprotect(), without the check, without waiting and without any CUDA call: for finalizers. Counted as
+ * "ended unverified".
+ */
 cuconst_result cuconst_release(cuconst_handle handle);
 
 /*
- * Waits for pending work, compares one range (or all: handle 0) with its baseline. CUCONST_OK: unchanged, or without a baseline. CHANGED: a record was written, and
- * what is there now is the new baseline. BUSY while a stream capture is running, CUDA when the comparison failed; OUT_OF_MEMORY, STALE_HANDLE, BAD_HANDLE,
- * NOT_ACTIVE: nothing was compared.
+ * Waits for pending work, compares one range (or all: handle 0) with its baseline. CUCONST_OK: unchanged, or without a
+ * baseline. CHANGED: a record was written, and what is there now is the new baseline. BUSY while a stream capture is
+ * running, CUDA when the comparison failed; OUT_OF_MEMORY, STALE_HANDLE, BAD_HANDLE, NOT_ACTIVE: nothing was compared.
  */
 cuconst_result cuconst_check(cuconst_handle handle);
 
 /*
- * The protected ranges that overlap [ptr, ptr + bytes), by ascending address: writes up to `max` to `out` (NULL when `max` is 0), and how many there are in
- * all to *ret_count. Makes no CUDA call. Answers INVALID_VALUE, NOT_ACTIVE or OUT_OF_MEMORY on failure.
+ * The protected ranges that overlap [ptr, ptr + bytes), by ascending address: writes up to `max` to `out` (NULL when
+ * `max` is 0), and how many there are in all to *ret_count. Makes no CUDA call. Answers INVALID_VALUE, NOT_ACTIVE or
+ * OUT_OF_MEMORY on failure.
  */
 cuconst_result cuconst_query(uint64_t ptr, size_t bytes, struct cuconst_range_info *out, size_t max, size_t *ret_count);
 
@@ -139,25 +148,30 @@ cuconst_result cuconst_stats(struct cuconst_stats *ret_stats);
 
 /*
  * *ret_view is an address of the same bytes through which nobody can write: the GPU's MMU refuses stores, the driver refuses copies and sets. The owner goes
- * on using `ptr`, and may write, free and use the memory again meanwhile: nothing is checked, so nothing is reported of that. A view needs
- * no end: it is there as long as the memory is mapped, and dangles like `ptr` afterwards. The view of a view is itself. *ret_view is untouched on failure.
+ * on using `ptr`, and may write, free and use the memory again meanwhile: nothing is checked, so nothing is reported of
+ * that. A view needs no end: it is there as long as the memory is mapped, and dangles like `ptr` afterwards. The view
+ * of a view is itself. *ret_view is untouched on failure.
  */
 cuconst_result cuconst_view(uint64_t ptr, size_t bytes, uint64_t *ret_view);
 
 /*
- * For language bindings: what cuconst_view() answers, where that takes no work: it only looks up, asks no driver and waits for nobody, so an interpreter's
- * lock may be held. 0: cuconst_view() makes the view, or says why there is none.
+ * For language bindings: what cuconst_view() answers, where that takes no work: it only looks up, asks no driver and
+ * waits for nobody, so an interpreter's lock may be held. 0: cuconst_view() makes the view, or says why there is none.
  */
 uint64_t cuconst_view_known(uint64_t ptr, size_t bytes);
 
 /*
- * For language bindings: `managed` is a DLManagedTensorVersioned of DLPack 1.x, or a DLManagedTensor if not `versioned`, that the caller owns. Returns
- * another one, of the version that is wanted, with its data at `address` and, where there are flags, read-only. Its deleter needs no interpreter, and deletes
- * `managed`, too. NULL: no memory, or no tensor; nothing has changed.
+ * For language bindings: `managed` is a DLManagedTensorVersioned of DLPack 1.x, or a DLManagedTensor if not
+ * `versioned`, that the caller owns. Returns another one, of the version that is wanted, with its data at `address`
+ * and, where there are flags, read-only. Its deleter needs no interpreter, and deletes `managed`, too. NULL: no memory,
+ * or no tensor; nothing has changed.
  */
 void *cuconst_dlpack_view(void *managed, int versioned, int as_versioned, uint64_t address);
 
-/* As cuconst_dlpack_view(), at the address that cuconst_view_known() has. NULL also: it has none, or the tensor is more than items of whole bytes without gaps. */
+/*
+ * As cuconst_dlpack_view(), at the address that cuconst_view_known() has. NULL also: it has none, or the tensor is more
+ * than items of whole bytes without gaps.
+ */
 void *cuconst_dlpack_view_known(void *managed, int versioned, int as_versioned);
 
 /* What a result means and what can be done about it, in English. Static text, never NULL. */

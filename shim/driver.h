@@ -1,9 +1,9 @@
 /*
  * The real driver: one typed pointer for each entry point that is hooked or that the shim itself calls.
  *
- * Pointers are filled by doors/resolve.c at first use and never change afterwards; one that the loaded driver lacks stays NULL
- * (an older driver), so check before calling what is newer than CUDA 11. Calling through `drv` never enters a hook.
- * A leaf: every folder of shim/ may include it.
+ * Pointers are filled by doors/resolve.c at first use and never change afterwards; one that the loaded driver lacks
+ * stays NULL (an older driver), so check before calling what is newer than CUDA 11. Calling through `drv` never enters
+ * a hook. A leaf: every folder of shim/ may include it.
  */
 #ifndef CUCONST_DRIVER_H
 #define CUCONST_DRIVER_H

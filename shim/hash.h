@@ -1,6 +1,6 @@
 /*
- * uthash for the shim. As it comes, it ends the process with exit(-1) when an insertion finds no memory; here the element is then not in the
- * table, which hash_took() tells, and the caller goes without.
+ * uthash for the shim. As it comes, it ends the process with exit(-1) when an insertion finds no memory; here the
+ * element is then not in the table, which hash_took() tells, and the caller goes without.
  * A leaf: every folder of shim/ may include it, and none includes uthash.h.
  */
 #ifndef CUCONST_HASH_H

@@ -1,8 +1,9 @@
 /*
  * A strict reader of one JSON text (RFC 8259), for logs that may come from anywhere.
  *
- * Nothing is guessed: a text is one value with nothing but white space around it, UTF-8 without errors, no comments, no trailing commas,
- * no NaN. Nesting is limited, so a hostile text cannot use up the stack; memory is at most a small multiple of the text.
+ * Nothing is guessed: a text is one value with nothing but white space around it, UTF-8 without errors, no comments, no
+ * trailing commas, no NaN. Nesting is limited, so a hostile text cannot use up the stack; memory is at most a small
+ * multiple of the text.
  */
 #ifndef CUCONST_TOOLS_JSON_H
 #define CUCONST_TOOLS_JSON_H
@@ -28,8 +29,9 @@ struct json {
 struct json_document;
 
 /*
- * Reads `length` bytes (no NUL needed behind them). Returns 0 and the document; -EINVAL when it is not JSON, -E2BIG when it is nested
- * deeper than JSON_DEPTH, -ENOMEM. On -EINVAL *ret_error (may be NULL) is what is wrong, static text. The caller frees with json_free().
+ * Reads `length` bytes (no NUL needed behind them). Returns 0 and the document; -EINVAL when it is not JSON, -E2BIG
+ * when it is nested deeper than JSON_DEPTH, -ENOMEM. On -EINVAL *ret_error (may be NULL) is what is wrong, static text.
+ * The caller frees with json_free().
  */
 int json_read(const char *text, size_t length, struct json_document **ret_document, const char **ret_error);
 
@@ -38,7 +40,10 @@ const struct json *json_root(const struct json_document *document);
 /* NULL is fine. */
 void json_free(struct json_document *document);
 
-/* The member of an object by its key; the first one if the key repeats. NULL when absent, or when `value` is NULL or no object. */
+/*
+ * The member of an object by its key; the first one if the key repeats. NULL when absent, or when `value` is NULL or no
+ * object.
+ */
 const struct json *json_member(const struct json *value, const char *key);
 
 /* The text of a string, else `fallback`. `value` may be NULL. */

@@ -14,7 +14,10 @@
 /* Passed on when somebody sends them to the launcher. SIGKILL and SIGSTOP cannot be. */
 static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGALRM};
 
-/* The watch is called after these milliseconds, then each time after a quarter more: what lasts a fifth of the run so far is seen. */
+/*
+ * The watch is called after these milliseconds, then each time after a quarter more: what lasts a fifth of the run so
+ * far is seen.
+ */
 #define WATCH_FIRST 20
 #define WATCH_LAST 30000
 
@@ -51,8 +54,8 @@ static int exec_result(int fd)
 }
 
 /*
- * A signal for the launcher. The terminal sends to the whole foreground group, so the child has it already; so it has what it
- * sent itself with kill(0, ...).
+ * A signal for the launcher. The terminal sends to the whole foreground group, so the child has it already; so it has
+ * what it sent itself with kill(0, ...).
  */
 static void pass_on(pid_t child, const siginfo_t *info)
 {
@@ -113,7 +116,10 @@ int launch_wait(char *const *argv, launch_watch watch, void *data, struct launch
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return -errno;
 	signals_of_interest(&set);
-	/* A launcher that inherited SIGCHLD as ignored would have its child reaped by the kernel. The child keeps what we inherited. */
+	/*
+	 * A launcher that inherited SIGCHLD as ignored would have its child reaped by the kernel. The child keeps what
+	 * we inherited.
+	 */
 	struct sigaction normal = {.sa_handler = SIG_DFL}, inherited;
 	sigaction(SIGCHLD, &normal, &inherited);
 	sigprocmask(SIG_BLOCK, &set, &before);

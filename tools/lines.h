@@ -1,4 +1,7 @@
-/* Lines of a file that may be anything: no line is longer in memory than LINES_MAX, and it is known whether the last one was complete. */
+/*
+ * Lines of a file that may be anything: no line is longer in memory than LINES_MAX, and it is known whether the last
+ * one was complete.
+ */
 #ifndef CUCONST_TOOLS_LINES_H
 #define CUCONST_TOOLS_LINES_H
 
@@ -17,7 +20,10 @@ struct lines {
 	bool cut;             /* the current line is the last and has no newline: its writer may have been killed */
 };
 
-/* The next line into `lines`. False at the end of the file or on a read error (ferror()). `lines->text` must point to LINES_MAX + 1 bytes. */
+/*
+ * The next line into `lines`. False at the end of the file or on a read error (ferror()). `lines->text` must point to
+ * LINES_MAX + 1 bytes.
+ */
 bool lines_next(struct lines *lines);
 
 #endif

@@ -7,14 +7,15 @@
 
 /*
  * The absolute path of libcuconst.so: `wanted` (--library, may be NULL), else $CUCONST_LIBRARY, else the places of an
- * installation and of a build folder, seen from the tool's own file. A path that was asked for is never replaced by another one.
- * Returns a string the caller frees, or NULL after saying on `err` where it looked and what was wrong with each place.
+ * installation and of a build folder, seen from the tool's own file. A path that was asked for is never replaced by
+ * another one. Returns a string the caller frees, or NULL after saying on `err` where it looked and what was wrong with
+ * each place.
  */
 char *locate_library(const char *wanted, FILE *err);
 
 /*
- * The absolute path of the folder that holds the Python package `cuconst`: $CUCONST_PYTHON, else as above. NULL when there is
- * none; with `err` not NULL it says where it looked.
+ * The absolute path of the folder that holds the Python package `cuconst`: $CUCONST_PYTHON, else as above. NULL when
+ * there is none; with `err` not NULL it says where it looked.
  */
 char *locate_python(FILE *err);
 

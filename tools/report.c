@@ -20,14 +20,14 @@ static const char help[] =
 	"  --exit-code   exit with 86 if there are violations\n"
 	"  -h, --help    this text\n"
 	"\n"
-	"Exit codes: 0, or 66 when a log could not be read (the others are still summarised), 64 wrong command line.\n";
+	"Exit codes: 0, or 66 when a file could not be read or is no log (the others are still summarised), 64 wrong command line.\n";
 
 /* What was read and could not be used. */
 struct reading {
 	struct summary *summary;
 	unsigned long records, garbage, other_schema, cut;
 	char *first_garbage; /* where the first bad line is, and why */
-	bool unreadable;     /* a log could not be opened or read */
+	bool unreadable;     /* a log could not be opened or read, or is none */
 };
 
 static void note_garbage(struct reading *reading, const char *name, const struct lines *lines, const char *why)
@@ -75,6 +75,7 @@ static void read_log(struct reading *reading, const char *name, char *room)
 {
 	bool standard = strcmp(name, "-") == 0;
 	struct lines lines = {.file = standard ? stdin : fopen(name, "re"), .text = room};
+	unsigned long garbage = reading->garbage, good = reading->records + reading->other_schema;
 
 	if (!lines.file) {
 		tool_say("%s: %s", name, strerror(errno));
@@ -86,6 +87,9 @@ static void read_log(struct reading *reading, const char *name, char *room)
 		take_line(reading, name, &lines);
 	if (ferror(lines.file)) {
 		tool_say("%s: %s", name, strerror(errno));
+		reading->unreadable = true;
+	} else if (reading->garbage > garbage && reading->records + reading->other_schema == good) {
+		tool_say("%s: no line is a record: is it what `cuconst run --log FILE` wrote?", name);
 		reading->unreadable = true;
 	}
 	if (!standard)

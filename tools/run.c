@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "tools/launch.h"
 #include "tools/locate.h"
@@ -36,8 +37,8 @@ static int set_preload(const char *library)
 }
 
 /*
- * The module's folder comes last, so that a program's own one wins; the start-up folder first, because Python takes the first
- * sitecustomize it finds.
+ * The module's folder comes last, so that a program's own one wins; the start-up folder first, because Python takes the
+ * first sitecustomize it finds.
  */
 static int set_python(const struct run *run)
 {
@@ -139,7 +140,14 @@ static void tell(const struct run *run)
 
 static int cannot_run(const char *program, int error)
 {
-	tool_say("%s: %s", program, error == ENOENT ? "not found (or its interpreter is not there)" : strerror(error));
+	bool path = strchr(program, '/');
+
+	if (error != ENOENT)
+		tool_say("%s: %s", program, strerror(error));
+	else if (!path && access(program, F_OK) == 0)
+		tool_say("%s: not found in PATH: for the file in this folder say ./%s", program, program);
+	else
+		tool_say("%s: not found%s", program, path ? " (or its interpreter is not there)" : " in PATH");
 	return error == ENOENT ? TOOL_NOT_FOUND : TOOL_CANNOT_RUN;
 }
 

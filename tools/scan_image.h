@@ -44,7 +44,10 @@ struct scan_result {
 	size_t damaged, zstd; /* images that could not be: damaged, or packed with zstd where there is no libzstd */
 };
 
-/* What to leave out: kernels whose names do not match the glob (NULL: none), images for another machine (0: none); and what to go by. */
+/*
+ * What to leave out: kernels whose names do not match the glob (NULL: none), images for another machine (0: none); and
+ * what to go by.
+ */
 struct scan_filter {
 	const char *glob;
 	unsigned sm;

@@ -18,10 +18,16 @@ enum settings_answer { SETTINGS_RUN, SETTINGS_DONE /* help was printed */, SETTI
 /* Reads the command line of `run`; argv[0] is "run". *ret_settings is set for SETTINGS_RUN only; free its `options`. */
 enum settings_answer settings_read(int argc, char **argv, struct settings *ret_settings);
 
-/* The value of the last `name=...` in a text of CUCONST_OPTIONS, as an int in 1..255; `fallback` when there is none or it is no such number. */
+/*
+ * The value of the last `name=...` in a text of CUCONST_OPTIONS, as an int in 1..255; `fallback` when there is none or
+ * it is no such number.
+ */
 int settings_number(const char *options, const char *name, int fallback);
 
-/* `text` put before or after a list joined by colons; the list may be NULL or empty. Nothing is added that is there already. The caller frees. */
+/*
+ * `text` put before or after a list joined by colons; the list may be NULL or empty. Nothing is added that is there
+ * already. The caller frees.
+ */
 char *settings_prepend(const char *text, const char *list);
 char *settings_append(const char *list, const char *text);
 

@@ -1,8 +1,9 @@
 /*
  * Records of any number of logs, gathered by the place in the program they came from.
  *
- * A place is the user's own Python line, or, where there was none, the library and the call. The record format is documented in
- * shim/report/LOG.md; a field that is absent or of another type counts as not given, so newer writers are understood.
+ * A place is the user's own Python line, or, where there was none, the library and the call. The record format is
+ * documented in shim/report/LOG.md; a field that is absent or of another type counts as not given, so newer writers are
+ * understood.
  */
 #ifndef CUCONST_TOOLS_SUMMARY_H
 #define CUCONST_TOOLS_SUMMARY_H

@@ -1,8 +1,9 @@
 /*
  * What all commands of the tool share: exit codes, messages, versions.
  *
- * The tool is an ordinary program of one thread. It knows the shim by its version (shim/cuconst.h), the status page (shim/verdict/status.h) and
- * the text of CUCONST_OPTIONS; it links no CUDA, and of the shim only shim/kernels/, which `cuconst scan` asks.
+ * The tool is an ordinary program of one thread. It knows the shim by its version (shim/cuconst.h), the status page
+ * (shim/verdict/status.h) and the text of CUCONST_OPTIONS; it links no CUDA, and of the shim only shim/kernels/, which
+ * `cuconst scan` asks.
  */
 #ifndef CUCONST_TOOLS_TOOL_H
 #define CUCONST_TOOLS_TOOL_H

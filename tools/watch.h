@@ -1,4 +1,7 @@
-/* Did the program, or a child of it, map the CUDA driver? Asked now and then while it runs, and only until the answer is yes. */
+/*
+ * Did the program, or a child of it, map the CUDA driver? Asked now and then while it runs, and only until the answer
+ * is yes.
+ */
 #ifndef CUCONST_TOOLS_WATCH_H
 #define CUCONST_TOOLS_WATCH_H
 
@@ -6,8 +9,8 @@
 #include <sys/types.h>
 
 /*
- * True when `pid` or one of its descendants (16 at most) has libcuda.so mapped. What cannot be read counts as no: a sample, not a
- * proof. Costs about as much as reading the files of /proc it needs.
+ * True when `pid` or one of its descendants (16 at most) has libcuda.so mapped. What cannot be read counts as no: a
+ * sample, not a proof. Costs about as much as reading the files of /proc it needs.
  */
 bool watch_maps_cuda(pid_t pid);
 

@@ -1,6 +1,7 @@
 /*
- * Which loaded objects reach the driver without us: their relocations hold the driver's or libc's own function where ours should be. That
- * is what RTLD_DEEPBIND leaves behind; nothing else tells. A slot that is not bound yet says nothing, so the answer is for the end of a run.
+ * Which loaded objects reach the driver without us: their relocations hold the driver's or libc's own function where
+ * ours should be. That is what RTLD_DEEPBIND leaves behind; nothing else tells. A slot that is not bound yet says
+ * nothing, so the answer is for the end of a run.
  */
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +43,10 @@ static int look_at_object(struct dl_phdr_info *info, size_t bytes, void *data)
 	return 0;
 }
 
-/* From version 2 on (glibc 2.35) each namespace of dlmopen follows the one before; older headers do not know the member. */
+/*
+ * From version 2 on (glibc 2.35) each namespace of dlmopen follows the one before; older headers do not know the
+ * member.
+ */
 struct space {
 	struct r_debug base;
 	const struct space *next;

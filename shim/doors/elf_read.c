@@ -12,7 +12,9 @@ struct tables {
 	size_t soname;
 };
 
-/* ld.so turns these offsets into addresses in place, except in objects whose dynamic section is read-only (the vDSO). */
+/*
+ * ld.so turns these offsets into addresses in place, except in objects whose dynamic section is read-only (the vDSO).
+ */
 static const void *table_address(const struct elf_object *object, ElfW(Addr) value)
 {
 	return (const void *)(value < object->base ? object->base + value : value);

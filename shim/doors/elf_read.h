@@ -18,15 +18,18 @@ struct elf_object {
 bool elf_of_phdr(const struct dl_phdr_info *info, struct elf_object *ret_object);
 struct elf_object elf_of_map(const struct link_map *map);
 
-/* Address of an exported function or variable, or NULL. Versions are not looked at; IFUNCs and thread-local variables are not found. */
+/*
+ * Address of an exported function or variable, or NULL. Versions are not looked at; IFUNCs and thread-local variables
+ * are not found.
+ */
 void *elf_symbol(const struct elf_object *object, const char *name);
 
 /* The object's DT_SONAME, or "". */
 const char *elf_soname(const struct elf_object *object);
 
 /*
- * The word in which `object` holds the address of the imported symbol `name` (GLOB_DAT or JUMP_SLOT), or NULL: does not import it
- * by name. Before lazy binding the word holds an address inside the object itself.
+ * The word in which `object` holds the address of the imported symbol `name` (GLOB_DAT or JUMP_SLOT), or NULL: does not
+ * import it by name. Before lazy binding the word holds an address inside the object itself.
  */
 void *const *elf_import(const struct elf_object *object, const char *name);
 

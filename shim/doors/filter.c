@@ -1,8 +1,8 @@
 /*
  * What dlsym.S asks about a name that may be ours.
  *
- * The real look-up comes first and its answer decides, not the name. It is made from here, so its caller is this library; that is right for
- * handles, which do not depend on the caller, and is made up for below where it does.
+ * The real look-up comes first and its answer decides, not the name. It is made from here, so its caller is this
+ * library; that is right for handles, which do not depend on the caller, and is made up for below where it does.
  */
 #include "shim/doors/filter.h"
 
@@ -34,7 +34,10 @@ static void *look_up(void *handle, const char *name, const char *version)
 	return real(handle, name, version);
 }
 
-/* What the look-up would have answered without this library: the global scope, then the caller's own. Leaves dlerror as a failing one does. */
+/*
+ * What the look-up would have answered without this library: the global scope, then the caller's own. Leaves dlerror as
+ * a failing one does.
+ */
 static struct door_answer decide_behind_us(const char *name, const void *caller)
 {
 	void *found = door_dlsym(RTLD_NEXT, name);
@@ -65,7 +68,10 @@ static struct door_answer answer_driver(void *handle, const char *name, const ch
 	if (door_in_driver(caller))
 		return not_ours;
 	if (handle == RTLD_NEXT) {
-		/* From this library `next` is what lies behind it; from the caller it may be the bare driver, so ask that one. */
+		/*
+		 * From this library `next` is what lies behind it; from the caller it may be the bare driver, so ask
+		 * that one.
+		 */
 		struct link_map *driver = door_driver();
 		void *found = driver ? look_up(driver, name, version) : NULL;
 		if (found)

@@ -6,7 +6,10 @@
 
 #include <stdint.h>
 
-/* Returned in two registers. `decided` 0: not for us, jump to the real function; else `address`, NULL included, is the answer. */
+/*
+ * Returned in two registers. `decided` 0: not for us, jump to the real function; else `address`, NULL included, is the
+ * answer.
+ */
 struct door_answer {
 	void *address;
 	uintptr_t decided;

@@ -1,8 +1,10 @@
 /*
- * cuGetProcAddress, in its four-argument (CUDA 11.3) and five-argument (12.0) form: two functions, two hooks, told apart by address.
+ * cuGetProcAddress, in its four-argument (CUDA 11.3) and five-argument (12.0) form: two functions, two hooks, told
+ * apart by address.
  *
- * The driver answers first, with the program's own version, flags and outputs; only the address it gave is looked up. So per-thread
- * default streams, old versions and cuGetProcAddress itself come out right without knowing any of them. Called before cuInit.
+ * The driver answers first, with the program's own version, flags and outputs; only the address it gave is looked up.
+ * So per-thread default streams, old versions and cuGetProcAddress itself come out right without knowing any of them.
+ * Called before cuInit.
  */
 #include "shim/doors/doors.h"
 #include "shim/doors/hook.h"

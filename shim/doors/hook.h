@@ -1,6 +1,6 @@
 /*
- * What a generated hook needs. The order in every hook: real pointer there? nothing protected, or already inside a hook? pass.
- * Else: work out the effect, judge, call down with no lock held, and only then read outputs and record.
+ * What a generated hook needs. The order in every hook: real pointer there? nothing protected, or already inside a
+ * hook? pass. Else: work out the effect, judge, call down with no lock held, and only then read outputs and record.
  */
 #ifndef CUCONST_DOORS_HOOK_H
 #define CUCONST_DOORS_HOOK_H

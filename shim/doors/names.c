@@ -1,9 +1,10 @@
 /*
  * Which real function a hook on a runtime or library name has to call.
  *
- * RTLD_NEXT is not enough: it sees the global scope only, and Python extensions bring their libcudart in a local one; there may be two
- * versions in one process, and objects that carry a static cudart and export its names. So the answer depends on the calling object, and is kept
- * for each of them: what its own imports would have met, else what the program got by dlsym, else the library that is loaded.
+ * RTLD_NEXT is not enough: it sees the global scope only, and Python extensions bring their libcudart in a local one;
+ * there may be two versions in one process, and objects that carry a static cudart and export its names. So the answer
+ * depends on the calling object, and is kept for each of them: what its own imports would have met, else what the
+ * program got by dlsym, else the library that is loaded.
  */
 #include "shim/doors/names.h"
 
@@ -25,7 +26,10 @@ static const char *const libraries[NAMES_LIBRARIES] = {"libcudart.so", "libcufft
 static _Atomic(struct name_caller *) callers;
 _Atomic(struct name_caller *) names_last[NAME_COUNT];
 
-/* The object whose functions dlsym handed out hooks for: a call through a pointer must reach the version it was asked from. */
+/*
+ * The object whose functions dlsym handed out hooks for: a call through a pointer must reach the version it was asked
+ * from.
+ */
 static _Atomic(struct link_map *) handed[NAMES_LIBRARIES];
 
 enum name_id name_find(const char *symbol)
@@ -119,7 +123,10 @@ static struct name_caller *add_caller(uintptr_t address)
 	return caller;
 }
 
-/* What the object's imports would meet besides this library: its own symbols and those of what it needs, then the global scope. */
+/*
+ * What the object's imports would meet besides this library: its own symbols and those of what it needs, then the
+ * global scope.
+ */
 static void *in_scope_of(const struct link_map *object, const char *symbol)
 {
 	void *found = NULL;
@@ -209,7 +216,9 @@ void *name_swap(enum name_id id, void *found, const void *caller)
 	return real_for(id, caller) == found ? names[id].hook : found;
 }
 
-/* What was kept of objects that are gone: a function of their own lies where there is nothing now, or another object. */
+/*
+ * What was kept of objects that are gone: a function of their own lies where there is nothing now, or another object.
+ */
 static void forget_gone(void)
 {
 	for (struct name_caller *caller = atomic_load_explicit(&callers, memory_order_acquire); caller;
@@ -224,7 +233,10 @@ static void forget_gone(void)
 	}
 }
 
-/* Behind the close, since what runs in it may still call; before the program can load anything in the place of what is gone. */
+/*
+ * Behind the close, since what runs in it may still call; before the program can load anything in the place of what is
+ * gone.
+ */
 HOOK_EXPORT int dlclose(void *handle)
 {
 	static _Atomic(void *) next;

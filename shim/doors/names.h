@@ -1,5 +1,6 @@
 /*
- * Runtime and library functions that are hooked by name, so that a record can say what the program called. names.def is their table.
+ * Runtime and library functions that are hooked by name, so that a record can say what the program called. names.def is
+ * their table.
  */
 #ifndef CUCONST_DOORS_NAMES_H
 #define CUCONST_DOORS_NAMES_H
@@ -48,14 +49,14 @@ enum name_id name_find(const char *symbol);
 const char *name_library(enum name_id id);
 
 /*
- * The look-up of a symbol by handle gave `found`: returns our hook when it belongs to the library of that name and the hook would call
- * exactly this function for `caller`; else `found`.
+ * The look-up of a symbol by handle gave `found`: returns our hook when it belongs to the library of that name and the
+ * hook would call exactly this function for `caller`; else `found`.
  */
 void *name_swap(enum name_id id, void *found, const void *caller);
 
 /*
- * One calling object. Never freed: their number is bounded by what the program loads, and where. One that was unloaded is no more (0 bytes), until an object of its extent is
- * loaded in its place.
+ * One calling object. Never freed: their number is bounded by what the program loads, and where. One that was unloaded
+ * is no more (0 bytes), until an object of its extent is loaded in its place.
  */
 struct name_caller {
 	uintptr_t start, extent;

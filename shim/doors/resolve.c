@@ -1,8 +1,9 @@
 /*
  * Finding the driver. Nothing happens before a program calls a hook or asks for the address of a driver function.
  *
- * No lock and no pthread_once: a dlopen may run constructors that come back here, on this thread or through another one.
- * Instead every thread that comes before `ready` does all the work itself; all of them store the same values, so nobody waits.
+ * No lock and no pthread_once: a dlopen may run constructors that come back here, on this thread or through another
+ * one. Instead every thread that comes before `ready` does all the work itself; all of them store the same values, so
+ * nobody waits.
  */
 #include "shim/doors/resolve.h"
 
@@ -25,7 +26,9 @@ static _Atomic(struct link_map *) hooked_driver;
 static _Atomic bool ready;
 static __thread bool opening __attribute__((tls_model("initial-exec")));
 
-/* Real address -> hook. Open addressing; filled before `ready`, by several threads perhaps, and only read afterwards. */
+/*
+ * Real address -> hook. Open addressing; filled before `ready`, by several threads perhaps, and only read afterwards.
+ */
 #define SWAP_SLOTS 1024u
 static struct swap_slot {
 	_Atomic(void *) real, hook;
@@ -97,7 +100,10 @@ struct found_object {
 };
 typedef int (*find_object_function)(void *, struct found_object *);
 
-/* _dl_find_object takes some ns and no lock; dladdr1, where there is none, reads the object's whole symbol table: 5 us for a driver. */
+/*
+ * _dl_find_object takes some ns and no lock; dladdr1, where there is none, reads the object's whole symbol table: 5 us
+ * for a driver.
+ */
 static find_object_function find_object(void)
 {
 	static _Atomic(uintptr_t) known; /* 1: there is none */
@@ -143,7 +149,10 @@ bool door_is_ours(const void *address)
 	return (const char *)address >= __ehdr_start && (const char *)address < _end;
 }
 
-/* One walk over the loaded objects: the path of the first that fits. The loader's lock is held, so nothing here calls dl*. */
+/*
+ * One walk over the loaded objects: the path of the first that fits. The loader's lock is held, so nothing here calls
+ * dl*.
+ */
 struct walk {
 	const char *prefix; /* NULL: a driver */
 	char *path;
@@ -226,7 +235,10 @@ void door_adopt(const struct link_map *driver)
 		hook_driver(pinned);
 }
 
-/* Only a hook that was called without a driver in the process comes here: a trampoline (XLA's) whose own loading we took the place of. */
+/*
+ * Only a hook that was called without a driver in the process comes here: a trampoline (XLA's) whose own loading we
+ * took the place of.
+ */
 static struct link_map *load_driver(void)
 {
 	struct link_map *map;
@@ -255,7 +267,10 @@ bool hook_open(void **pointer)
 	return __atomic_load_n(pointer, __ATOMIC_RELAXED) != NULL;
 }
 
-/* dlsym and dlvsym, from libc's own table: a look-up by dlvsym(RTLD_NEXT) would meet our own dlvsym, and may not touch dlerror. */
+/*
+ * dlsym and dlvsym, from libc's own table: a look-up by dlvsym(RTLD_NEXT) would meet our own dlvsym, and may not touch
+ * dlerror.
+ */
 static int find_libc(struct dl_phdr_info *info, size_t bytes, void *data)
 {
 	const char *name = door_base_name(info->dlpi_name ? info->dlpi_name : "");

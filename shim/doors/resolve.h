@@ -39,7 +39,9 @@ struct link_map *door_driver(void);
 /* Hooks this driver, and pins it, unless one is hooked already. Lock-free, re-entrant. */
 void door_adopt(const struct link_map *driver);
 
-/* Copies the path of the first loaded object whose file name begins with `prefix`. False: none, or `room` is too small. */
+/*
+ * Copies the path of the first loaded object whose file name begins with `prefix`. False: none, or `room` is too small.
+ */
 bool door_find_loaded(const char *prefix, char *ret_path, size_t room);
 
 /* The same object, with a reference that is never given back, so that its addresses stay good. NULL when it is gone. */

@@ -15,16 +15,26 @@
 #include "shim/verdict/protect.h"
 #include "shim/verdict/verify.h"
 
-void frees_end(struct call *call, CUresult result)
+static void end(struct call *call, CUresult result, bool freed)
 {
 	if (result == CUDA_SUCCESS) {
-		protect_memory_ended(call);
+		protect_memory_ended(call, freed);
 		return;
 	}
 	for (size_t i = 0; i < call->ended_count; i++)
 		atomic_store(&call->ended[i]->ending, false);
 	if (call->ended_count)
 		hook_stamp_renew();
+}
+
+void frees_end(struct call *call, CUresult result)
+{
+	end(call, result, true);
+}
+
+void frees_end_access(struct call *call, CUresult result)
+{
+	end(call, result, false);
 }
 
 /*

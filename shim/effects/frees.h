@@ -21,4 +21,7 @@ void frees_settle(const struct call *call);
 /* With the driver's answer: the protections end, or go on as before. For call->after. */
 void frees_end(struct call *call, CUresult result);
 
+/* The same for a call after which the memory is there, and its device may not touch it. */
+void frees_end_access(struct call *call, CUresult result);
+
 #endif

@@ -20,7 +20,7 @@ struct graph_exec {
 };
 
 static struct graph_exec *execs;
-/* Innermost but for the registry's: no driver call and no record is made under it. */
+/* Innermost: no driver call and no record is made under it, and the registry's readers take no lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct graph_exec *find(CUgraphExec exec)

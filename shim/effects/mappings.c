@@ -39,7 +39,7 @@ void effect_map(struct call *call, uint64_t start, uint64_t bytes)
 
 static void access_after(struct call *call, CUresult result)
 {
-	frees_end(call, result);
+	frees_end_access(call, result);
 	if (result == CUDA_SUCCESS)
 		twins_access_set(call->state[0].number, call->state[1].number);
 }

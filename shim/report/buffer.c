@@ -67,7 +67,10 @@ void buffer_rewind(struct buffer *buf, size_t length)
 	buf->full = false;
 }
 
-/* Length of the valid UTF-8 character at `text`, 0 when there is none: overlong forms, surrogates and what is above U+10FFFF are not valid. */
+/*
+ * Length of the valid UTF-8 character at `text`, 0 when there is none: overlong forms, surrogates and what is above
+ * U+10FFFF are not valid.
+ */
 static size_t utf8_length(const unsigned char *text)
 {
 	unsigned char low = 0x80, high = 0xbf;

@@ -13,8 +13,8 @@ typedef char *(*demangle_fn)(const char *name, char *buffer, size_t *length, int
 static _Atomic uintptr_t run_time;
 
 /*
- * RTLD_NOLOAD answers for a library that is there, in whatever scope (Python extensions load it locally), and loads nothing. The handle is kept, so
- * that the function stays.
+ * RTLD_NOLOAD answers for a library that is there, in whatever scope (Python extensions load it locally), and loads
+ * nothing. The handle is kept, so that the function stays.
  */
 static demangle_fn find_run_time(void)
 {
@@ -160,7 +160,10 @@ bool demangle_short(const char *name, char *out, size_t size)
 			buffer_bytes(&buf, part, length);
 		done = !nested || *at == 'E';
 		if (!done && *at == 'I') {
-			/* Arguments that cannot be followed are nearly always those of the function itself: the name ends here. */
+			/*
+			 * Arguments that cannot be followed are nearly always those of the function itself: the name
+			 * ends here.
+			 */
 			at = skip_group(at, 0);
 			arguments = true;
 			done = !at || *at == 'E';

@@ -1,9 +1,9 @@
 /*
  * Per-site limits: the first records of a site are written in full, the rest is counted.
  *
- * A site is (kind, action, API, kernel name, range label or, without one, handle, and the user's Python frame or, without one, native frames). The table is
- * fixed: when it is full, new sites share one entry, "other", so memory is bounded and no count is lost.
- * Thread-safe; a mutex is held for the look-up only.
+ * A site is (kind, action, API, kernel name, range label or, without one, handle, and the user's Python frame or,
+ * without one, native frames). The table is fixed: when it is full, new sites share one entry, "other", so memory is
+ * bounded and no count is lost. Thread-safe; a mutex is held for the look-up only.
  */
 #ifndef CUCONST_REPORT_FOLD_H
 #define CUCONST_REPORT_FOLD_H
@@ -38,7 +38,10 @@ enum fold_answer {
 
 enum fold_answer fold_count(const struct report_event *event, uint64_t limit, struct fold_site *ret_site);
 
-/* The next site at or after *index whose count has grown past its last mention; marks it mentioned. False at the end. For report_close(). */
+/*
+ * The next site at or after *index whose count has grown past its last mention; marks it mentioned. False at the end.
+ * For report_close().
+ */
 bool fold_next(unsigned *index, uint64_t limit, struct fold_site *ret_site);
 
 /* Events that were not written in full. */

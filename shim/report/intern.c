@@ -1,4 +1,7 @@
-/* site_intern(): a hash table that only grows, of text that is never freed. Lock-free, and free of malloc, so that any hook and any fork child may call it. */
+/*
+ * site_intern(): a hash table that only grows, of text that is never freed. Lock-free, and free of malloc, so that any
+ * hook and any fork child may call it.
+ */
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stddef.h>

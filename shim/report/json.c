@@ -110,7 +110,9 @@ static void put_time(struct buffer *buf)
 	clock_gettime(CLOCK_REALTIME, &now);
 	days = (uint64_t)now.tv_sec / 86400;
 	seconds = (uint64_t)now.tv_sec % 86400;
-	/* The civil calendar in years that begin in March, so that the leap day is the last: 400 years are 146097 days. */
+	/*
+	 * The civil calendar in years that begin in March, so that the leap day is the last: 400 years are 146097 days.
+	 */
 	days += 719468;
 	era = days / 146097;
 	day = days % 146097;
@@ -220,7 +222,8 @@ static void put_written(struct buffer *buf, const struct report_event *event)
 }
 
 /*
- * Lists come last and are cut where the room ends: an item that did not fit is taken back, and the record says "cut". TAIL_ROOM is kept for closing.
+ * Lists come last and are cut where the room ends: an item that did not fit is taken back, and the record says "cut".
+ * TAIL_ROOM is kept for closing.
  */
 struct list {
 	struct buffer *buf;

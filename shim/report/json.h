@@ -1,4 +1,6 @@
-/* Records for machines: one line of JSON each; LOG.md documents every field. Thread-safe: works on its arguments only. */
+/*
+ * Records for machines: one line of JSON each; LOG.md documents every field. Thread-safe: works on its arguments only.
+ */
 #ifndef CUCONST_REPORT_JSON_H
 #define CUCONST_REPORT_JSON_H
 
@@ -11,7 +13,9 @@
 #define JSON_SIZE 24576
 #define JSON_SCHEMA 1
 
-/* `seq` is the record's number in this process. Each appends one whole line; `buf` must be empty and JSON_SIZE large. */
+/*
+ * `seq` is the record's number in this process. Each appends one whole line; `buf` must be empty and JSON_SIZE large.
+ */
 void json_event(struct buffer *buf, uint64_t seq, const struct report_event *event);
 void json_folded(struct buffer *buf, uint64_t seq, const struct fold_site *site);
 void json_summary(struct buffer *buf, uint64_t seq, const struct report_summary *summary, uint64_t folded,

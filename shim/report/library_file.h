@@ -1,6 +1,6 @@
 /*
- * Whose code is this Python file: a library's, or the user's own? One rule for records and for `cuconst report`. A leaf, libc only: looks at the text
- * of the name, opens nothing.
+ * Whose code is this Python file: a library's, or the user's own? One rule for records and for `cuconst report`. A
+ * leaf, libc only: looks at the text of the name, opens nothing.
  */
 #ifndef CUCONST_REPORT_LIBRARY_FILE_H
 #define CUCONST_REPORT_LIBRARY_FILE_H

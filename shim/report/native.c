@@ -21,8 +21,8 @@
 #define DEPTH (SITE_NATIVE_FRAMES + OWN_FRAMES)
 
 /*
- * Wheels rename bundled libraries to name-HASH.so. `parts`: cuDNN is many libraries, libcudnn_ops.so and so on. Plain prefixes would also
- * take a user's libcuda_mine.so.
+ * Wheels rename bundled libraries to name-HASH.so. `parts`: cuDNN is many libraries, libcudnn_ops.so and so on. Plain
+ * prefixes would also take a user's libcuda_mine.so.
  */
 static const struct {
 	const char *name;
@@ -186,7 +186,10 @@ void native_prepare(void)
 	void *gcc;
 
 	backtrace(frames, 2);
-	/* Loaded by backtrace(), not linked: preloaded, it would be the system's, before a newer one that the program comes with. */
+	/*
+	 * Loaded by backtrace(), not linked: preloaded, it would be the system's, before a newer one that the program
+	 * comes with.
+	 */
 	gcc = dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_NOLOAD);
 	if (gcc) {
 		atomic_store(&unwind_ip, (uintptr_t)dlvsym(gcc, "_Unwind_GetIP", "GCC_3.0"));
@@ -255,7 +258,9 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *data)
 		return _URC_END_OF_STACK;
 	if (address > stack->seen_start && address <= stack->seen_end)
 		return _URC_NO_REASON;
-	/* From here on the interpreter calls itself: the Python frames say more, and each step of the unwinder costs. */
+	/*
+	 * From here on the interpreter calls itself: the Python frames say more, and each step of the unwinder costs.
+	 */
 	if (object_of((void *)(address - 1), &stack->seen_start, &stack->seen_end, &path, &base) &&
 	    is_interpreter(native_base_name(path)))
 		return _URC_END_OF_STACK;

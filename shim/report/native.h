@@ -1,6 +1,6 @@
 /*
- * From a return address to library, offset and symbol. Takes the loader's lock where glibc has no lock-free way: call it with no lock held.
- * Thread-safe.
+ * From a return address to library, offset and symbol. Takes the loader's lock where glibc has no lock-free way: call
+ * it with no lock held. Thread-safe.
  */
 #ifndef CUCONST_REPORT_NATIVE_H
 #define CUCONST_REPORT_NATIVE_H
@@ -20,12 +20,16 @@ bool native_resolve(void *address, bool with_symbol, struct native_frame *ret_fr
 /* "libcufft.so.12" of "/usr/lib/libcufft.so.12". Never NULL. */
 const char *native_base_name(const char *path);
 
-/* Is this file one of the driver's, of NVIDIA's math libraries', or plumbing (libc, libffi, the shim) that never is the culprit? */
+/*
+ * Is this file one of the driver's, of NVIDIA's math libraries', or plumbing (libc, libffi, the shim) that never is the
+ * culprit?
+ */
 bool native_is_plumbing(const char *base_name);
 
 /*
- * Fills `out` with the caller's stack, innermost first: from the return address `caller` (NULL, or not found: the first frame outside this library) to the
- * first frame inside a Python interpreter, whose own frames say nothing. Some microseconds.
+ * Fills `out` with the caller's stack, innermost first: from the return address `caller` (NULL, or not found: the first
+ * frame outside this library) to the first frame inside a Python interpreter, whose own frames say nothing. Some
+ * microseconds.
  */
 int native_capture(void **out, int max, void *caller);
 

@@ -77,9 +77,9 @@ struct guard {
 };
 
 /*
- * A write may raise SIGPIPE (a closed pipe) or SIGXFSZ (a file size limit); both are sent to the writing thread and end the process by default.
- * They are blocked, and taken back afterwards if they were not pending before. write() is a cancellation point as well: a thread that was
- * cancelled here would leave our lock held.
+ * A write may raise SIGPIPE (a closed pipe) or SIGXFSZ (a file size limit); both are sent to the writing thread and end
+ * the process by default. They are blocked, and taken back afterwards if they were not pending before. write() is a
+ * cancellation point as well: a thread that was cancelled here would leave our lock held.
  */
 static void guard_enter(struct guard *guard)
 {
@@ -218,8 +218,8 @@ int output_log_open(const char *pattern, const char **ret_path)
 }
 
 /*
- * Is the descriptor still our file? A program that closes everything closes it too, and the number may be a file of its own by now: that one
- * is neither written nor closed; ours is opened again by its name.
+ * Is the descriptor still our file? A program that closes everything closes it too, and the number may be a file of its
+ * own by now: that one is neither written nor closed; ours is opened again by its name.
  */
 static bool is_ours(void)
 {
@@ -271,8 +271,8 @@ bool output_log_is_open(void)
 }
 
 /*
- * fd 2 may be redirected by the program at any time, and the text follows. Only a socket must be the one that was there at first: a program that
- * closed fd 2 and then opened a connection must not find our text in its protocol.
+ * fd 2 may be redirected by the program at any time, and the text follows. Only a socket must be the one that was there
+ * at first: a program that closed fd 2 and then opened a connection must not find our text in its protocol.
  */
 static bool stderr_is_fit(void)
 {
@@ -316,7 +316,10 @@ struct output_trouble output_trouble(void)
 
 void output_postfork_child(void)
 {
-	/* The lock may have been held by a thread that the child does not have. Our copy of the descriptor belongs to the child. */
+	/*
+	 * The lock may have been held by a thread that the child does not have. Our copy of the descriptor belongs to
+	 * the child.
+	 */
 	log_file.lock = (struct lock)LOCK_INITIALIZER(LOCK_OUTPUT);
 	if (is_ours())
 		close(log_file.fd);

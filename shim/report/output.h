@@ -1,7 +1,7 @@
 /*
- * Where bytes go: the log file and stderr. One write(2) a record, and whatever goes wrong stays in here: no signal reaches the program, errno is kept,
- * no descriptor but our own is closed, and nothing is written into a file that is not ours.
- * Thread-safe. Not callable from a signal handler.
+ * Where bytes go: the log file and stderr. One write(2) a record, and whatever goes wrong stays in here: no signal
+ * reaches the program, errno is kept, no descriptor but our own is closed, and nothing is written into a file that is
+ * not ours. Thread-safe. Not callable from a signal handler.
  */
 #ifndef CUCONST_REPORT_OUTPUT_H
 #define CUCONST_REPORT_OUTPUT_H

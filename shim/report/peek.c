@@ -15,7 +15,10 @@ static bool readable(uintptr_t at)
 	return syscall(SYS_rt_sigprocmask, ~0, at & ~7ul, NULL, 8) && errno == EINVAL;
 }
 
-/* For sandboxes that forbid process_vm_readv. Between question and copy the memory may go: nothing better is left there. */
+/*
+ * For sandboxes that forbid process_vm_readv. Between question and copy the memory may go: nothing better is left
+ * there.
+ */
 static bool peek_asking(uintptr_t at, void *out, size_t size)
 {
 	for (uintptr_t page = at; page < at + size; page = (page | (PAGE - 1)) + 1)

@@ -1,5 +1,6 @@
 /*
- * Memory of this process that may not be there, or may go while it is read: an answer instead of a SIGSEGV. A leaf; thread-safe; keeps errno.
+ * Memory of this process that may not be there, or may go while it is read: an answer instead of a SIGSEGV. A leaf;
+ * thread-safe; keeps errno.
  */
 #ifndef CUCONST_REPORT_PEEK_H
 #define CUCONST_REPORT_PEEK_H

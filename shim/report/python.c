@@ -39,12 +39,16 @@ enum { NOT_FOUND, PUBLISHING, FOUND, UNUSABLE };
 static void *(*_Atomic resolver)(const char *symbol);
 static struct interpreter interpreter;
 static _Atomic int found_state;
-/* The first walk that met nothing but objects of the right types has shown that the layout is right: from then on memory is read directly. */
+/*
+ * The first walk that met nothing but objects of the right types has shown that the layout is right: from then on
+ * memory is read directly.
+ */
 static _Atomic bool trusted;
 
 /*
- * Names of a code object. Code objects die and their addresses are used again, so an entry holds only for the same filename object, name object, first
- * line and texts: it spares the interning. Each entry is guarded by a sequence number, odd while it is written; every member is atomic, so a torn read is seen, not undefined.
+ * Names of a code object. Code objects die and their addresses are used again, so an entry holds only for the same
+ * filename object, name object, first line and texts: it spares the interning. Each entry is guarded by a sequence
+ * number, odd while it is written; every member is atomic, so a torn read is seen, not undefined.
  */
 static struct {
 	_Atomic uint32_t sequence;
@@ -97,8 +101,8 @@ static int read_loads(struct dl_phdr_info *info, size_t size, void *data)
 
 /*
  * Py_IsInitialized, or NULL. Looking through every library's symbols is not for every launch of a program without
- * Python: once it was absent, it is looked for again when something more was loaded. To ask for that takes the loader's lock, so it is done every
- * millisecond or two: it takes an interpreter longer to start once it is loaded.
+ * Python: once it was absent, it is looked for again when something more was loaded. To ask for that takes the loader's
+ * lock, so it is done every millisecond or two: it takes an interpreter longer to start once it is loaded.
  */
 static void *find_initialized(void *(*lookup)(const char *))
 {
@@ -223,7 +227,10 @@ static void put_points(struct buffer *buf, const unsigned char *data, size_t cou
 	}
 }
 
-/* The flags of a str begin with "interned", of 2 bits, 8 or 16 by version and build, all but the lowest two of them 0; then kind:3, compact:1, ascii:1. */
+/*
+ * The flags of a str begin with "interned", of 2 bits, 8 or 16 by version and build, all but the lowest two of them 0;
+ * then kind:3, compact:1, ascii:1.
+ */
 static bool text_flags(uint32_t state, unsigned *ret_kind, bool *ret_ascii)
 {
 	static const unsigned char shifts[] = {2, 8, 16};
@@ -241,7 +248,10 @@ static bool text_flags(uint32_t state, unsigned *ret_kind, bool *ret_ascii)
 	return false;
 }
 
-/* A str as interned UTF-8; "?" for one of a form that is not read (not compact: not made by the compiler). NULL: not a str, or not readable. */
+/*
+ * A str as interned UTF-8; "?" for one of a form that is not read (not compact: not made by the compiler). NULL: not a
+ * str, or not readable.
+ */
 static const char *read_text(const struct walk *walk, uintptr_t object)
 {
 	const struct python_layout *layout = &walk->python->layout;
@@ -524,8 +534,8 @@ static int walk_frames(const struct walk *walk, uintptr_t thread, struct site_fr
 }
 
 /*
- * May the interpreter take this thread's frames away while they are read? It does so to threads without the GIL when it ends, which the main thread
- * does, and that may begin at any moment, also right after it was asked about.
+ * May the interpreter take this thread's frames away while they are read? It does so to threads without the GIL when it
+ * ends, which the main thread does, and that may begin at any moment, also right after it was asked about.
  */
 static bool may_vanish(const struct interpreter *python)
 {

@@ -1,7 +1,9 @@
 /*
- * The calling thread's own Python frames, read from the interpreter's memory: no GIL, no Python object made, no exception, no other thread's state.
+ * The calling thread's own Python frames, read from the interpreter's memory: no GIL, no Python object made, no
+ * exception, no other thread's state.
  *
- * A thread's frames cannot be popped while it is in a hook, whether it holds the GIL or not, so reading them needs no lock. Callable from any thread.
+ * A thread's frames cannot be popped while it is in a hook, whether it holds the GIL or not, so reading them needs no
+ * lock. Callable from any thread.
  */
 #ifndef CUCONST_REPORT_PYTHON_H
 #define CUCONST_REPORT_PYTHON_H
@@ -11,8 +13,9 @@
 #include "shim/report/site.h"
 
 /*
- * Innermost first. Returns how many were written (0: this thread runs no Python); *ret_cut: there were more. A deep stack whose first
- * `max` frames all belong to libraries (is_library) keeps the innermost frame that does not, in the last place: it is the line to name.
+ * Innermost first. Returns how many were written (0: this thread runs no Python); *ret_cut: there were more. A deep
+ * stack whose first `max` frames all belong to libraries (is_library) keeps the innermost frame that does not, in the
+ * last place: it is the line to name.
  */
 int python_capture(struct site_frame *out, int max, bool (*is_library)(const char *file), bool *ret_cut);
 

@@ -71,8 +71,9 @@ static const struct python_layout layout_312 = {
 };
 
 /*
- * Since 3.13 _PyRuntime begins with a table of offsets, all uint64_t: a cookie, the version, a flag for free threading, then groups. Its order is fixed within a
- * minor version. 3.14 put three members into the interpreter's group, two into the frame's, one into the code object's and four for sets.
+ * Since 3.13 _PyRuntime begins with a table of offsets, all uint64_t: a cookie, the version, a flag for free threading,
+ * then groups. Its order is fixed within a minor version. 3.14 put three members into the interpreter's group, two into
+ * the frame's, one into the code object's and four for sets.
  */
 enum { TABLE_COOKIE, TABLE_VERSION, TABLE_WORDS = 81 };
 
@@ -217,8 +218,9 @@ static const unsigned char *read_signed(const unsigned char *at, const unsigned 
 }
 
 /*
- * 3.11 and newer: an entry's first byte has its high bit set, then four bits of code and three of length - 1 in instructions of two bytes; the bytes
- * that follow have the high bit clear. Codes 0-9: same line. 10-12: line + code - 10. 13, 14: a signed delta follows. 15: no line.
+ * 3.11 and newer: an entry's first byte has its high bit set, then four bits of code and three of length - 1 in
+ * instructions of two bytes; the bytes that follow have the high bit clear. Codes 0-9: same line. 10-12: line + code -
+ * 10. 13, 14: a signed delta follows. 15: no line.
  */
 static int line_311(const unsigned char *table, uint64_t size, int line, int64_t at)
 {

@@ -1,4 +1,6 @@
-/* Where the interpreter keeps what we read: offsets in bytes, by version. README.md says where each number comes from. */
+/*
+ * Where the interpreter keeps what we read: offsets in bytes, by version. README.md says where each number comes from.
+ */
 #ifndef CUCONST_REPORT_PYTHON_LAYOUT_H
 #define CUCONST_REPORT_PYTHON_LAYOUT_H
 
@@ -28,11 +30,15 @@ struct python_layout {
 	enum python_lines lines;
 };
 
-/* The layout for this PY_VERSION_HEX; `runtime` is &_PyRuntime or NULL (3.13 and newer describe themselves there). False when not known. */
+/*
+ * The layout for this PY_VERSION_HEX; `runtime` is &_PyRuntime or NULL (3.13 and newer describe themselves there).
+ * False when not known.
+ */
 bool python_layout_find(uint32_t version, const void *runtime, struct python_layout *ret_layout);
 
 /*
- * Line of the instruction at byte offset `at`, from a code object's table. 0 when it has none. Reads only [table, table + size).
+ * Line of the instruction at byte offset `at`, from a code object's table. 0 when it has none. Reads only [table, table
+ * + size).
  */
 int python_line(enum python_lines format, const unsigned char *table, uint64_t size, int first_line, int64_t at);
 

@@ -232,7 +232,10 @@ static void write_summary(const struct report_summary *summary)
 	output_stderr(buf.text, buf.length);
 }
 
-/* A thread whose record is folded may be at the end of the process before the one whose record is not: the last line waits for it, not for ever. */
+/*
+ * A thread whose record is folded may be at the end of the process before the one whose record is not: the last line
+ * waits for it, not for ever.
+ */
 static void wait_for_records(void)
 {
 	for (int i = 0; i < CLOSE_WAIT_MS * 10 && atomic_load(&state.writing); i++)

@@ -1,9 +1,10 @@
 /*
  * Records: what happened, where it was called from, what was done about it. JSON lines and human text.
  *
- * report_emit() turns one event into one write(2) to the O_APPEND log and one to stderr. It never raises, never ends the process,
- * leaves errno alone, takes no CUDA call, and may be called from any thread, also the watcher. A log that cannot be written is counted and said in the summary.
- * Per-site limits fold repeats: the fold count is written with the summary (and at powers of ten).
+ * report_emit() turns one event into one write(2) to the O_APPEND log and one to stderr. It never raises, never ends
+ * the process, leaves errno alone, takes no CUDA call, and may be called from any thread, also the watcher. A log that
+ * cannot be written is counted and said in the summary. Per-site limits fold repeats: the fold count is written with
+ * the summary (and at powers of ten).
  */
 #ifndef CUCONST_REPORT_REPORT_H
 #define CUCONST_REPORT_REPORT_H
@@ -20,7 +21,7 @@ enum report_kind {
 	REPORT_VIOLATION,    /* bytes of a protected range are written by someone else than its owner */
 	REPORT_INCONCLUSIVE, /* bytes differ, but a permitted write overlapped the check */
 	REPORT_FREED,        /* protected memory was freed or unmapped: the protection ends */
-	REPORT_ENDED,        /* a protection ended unverified (finalizer, context destroyed) */
+	REPORT_ENDED,        /* a protection ended unverified (its context destroyed, its device's access taken away) */
 };
 
 enum report_evidence {
@@ -36,7 +37,10 @@ enum report_action {
 	ACTION_NONE,
 };
 
-/* What a kernel's code says about the slot that holds the address. Zeroed: nobody asked. All of it is static or lives for ever. */
+/*
+ * What a kernel's code says about the slot that holds the address. Zeroed: nobody asked. All of it is static or lives
+ * for ever.
+ */
 struct report_code {
 	const char *verdict;              /* "stores", "near", "unknown" */
 	const char *reason;               /* why it is unknown; NULL */
@@ -98,12 +102,16 @@ struct report_summary {
 	const char *blind; /* what could not be seen in this run, e.g. "2 unknown entry points; RTLD_DEEPBIND library libcufftMp.so"; NULL: nothing known */
 };
 
-/* Opens the outputs by the options (verdict/options.h). Call once, lazily. Never fails: without a log it goes on on stderr, and says so. */
+/*
+ * Opens the outputs by the options (verdict/options.h). Call once, lazily. Never fails: without a log it goes on on
+ * stderr, and says so.
+ */
 void report_open(void);
 
 /*
- * Writes one event, unless a suppression matches. Returns true when it was recorded or folded, false when suppressed (then nothing is counted
- * as a violation, and `deny` and `strict` let it pass). The first lines of the text say what wrote, into which range, from which Python line.
+ * Writes one event, unless a suppression matches. Returns true when it was recorded or folded, false when suppressed
+ * (then nothing is counted as a violation, and `deny` and `strict` let it pass). The first lines of the text say what
+ * wrote, into which range, from which Python line.
  */
 bool report_emit(const struct report_event *event);
 
@@ -113,7 +121,10 @@ bool report_suppressed(const struct report_event *event);
 /* The last record. Safe to call once, at exit or before _exit. */
 void report_close(const struct report_summary *summary);
 
-/* One line on stderr, "cuconst: ...", at most once per distinct format string, at most 32 of them. For trouble of the shim itself. */
+/*
+ * One line on stderr, "cuconst: ...", at most once per distinct format string, at most 32 of them. For trouble of the
+ * shim itself.
+ */
 void report_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* After fork in the child: a log of its own (new %p), counters at zero. */

@@ -16,7 +16,10 @@ void site_prepare(void)
 	errno = saved;
 }
 
-/* Interned text is never freed, so what was found of a pointer stays true. The answer is in the pointer's top bit, which no address of a program has. */
+/*
+ * Interned text is never freed, so what was found of a pointer stays true. The answer is in the pointer's top bit,
+ * which no address of a program has.
+ */
 static bool is_library_file(const char *file)
 {
 	enum { FILES = 1024 };

@@ -1,10 +1,10 @@
 /*
  * Where a call came from: Python frames and native frames of the calling thread, taken only when a range was hit.
  *
- * A site is small, fixed-size and copied by value, so it travels with a pending check. Python file and function names are interned
- * copies (never freed: their number is bounded by the program's code), native frames are raw return addresses,
- * resolved to library + offset + symbol when a record is written. Nothing here takes the GIL, allocates Python objects or
- * looks at another thread. Callable from any thread, not from a signal handler.
+ * A site is small, fixed-size and copied by value, so it travels with a pending check. Python file and function names
+ * are interned copies (never freed: their number is bounded by the program's code), native frames are raw return
+ * addresses, resolved to library + offset + symbol when a record is written. Nothing here takes the GIL, allocates
+ * Python objects or looks at another thread. Callable from any thread, not from a signal handler.
  */
 #ifndef CUCONST_REPORT_SITE_H
 #define CUCONST_REPORT_SITE_H
@@ -41,21 +41,24 @@ static inline void site_copy(struct site *to, const struct site *from)
 	to->native_count = from->native_count;
 }
 
-/* Fills both parts. `caller` is the hook's return address: native frames start there. Leaves what it cannot find empty. */
+/*
+ * Fills both parts. `caller` is the hook's return address: native frames start there. Leaves what it cannot find empty.
+ */
 void site_capture(struct site *ret_site, void *caller);
 
 /* Python frames only (protect() called from Python). */
 void site_capture_python(struct site *ret_site);
 
 /*
- * The frame to name in one line: the first one outside installed libraries (site-packages, dist-packages, the standard library, <frozen ...>);
- * the innermost one when all are. NULL when there is no Python frame.
+ * The frame to name in one line: the first one outside installed libraries (site-packages, dist-packages, the standard
+ * library, <frozen ...>); the innermost one when all are. NULL when there is no Python frame.
  */
 const struct site_frame *site_user_frame(const struct site *site);
 
 /*
- * File name (no folder) of the culprit library: the first native frame outside libcuda, libcudart, cuFFT, cuBLAS and NVIDIA's other
- * math libraries. Interned; "?" when unknown. Libraries with a private static cudart count as themselves.
+ * File name (no folder) of the culprit library: the first native frame outside libcuda, libcudart, cuFFT, cuBLAS and
+ * NVIDIA's other math libraries. Interned; "?" when unknown. Libraries with a private static cudart count as
+ * themselves.
  */
 const char *site_library(const struct site *site);
 
@@ -66,8 +69,9 @@ const char *site_intern(const char *text);
 void site_prepare(void);
 
 /*
- * How to find a symbol in what the process has loaded: the real dlsym(RTLD_DEFAULT, symbol), handed in by doors/, which alone may call it. Until then, and
- * where the interpreter is not found, sites have no Python frames. Call once, before the first capture.
+ * How to find a symbol in what the process has loaded: the real dlsym(RTLD_DEFAULT, symbol), handed in by doors/, which
+ * alone may call it. Until then, and where the interpreter is not found, sites have no Python frames. Call once, before
+ * the first capture.
  */
 void site_set_resolver(void *(*lookup)(const char *symbol));
 

@@ -5,7 +5,9 @@
 
 #define PLACES 512
 
-/* Guarded by a sequence number, odd while it is written; every member is atomic, so a torn read is seen, not undefined. */
+/*
+ * Guarded by a sequence number, odd while it is written; every member is atomic, so a torn read is seen, not undefined.
+ */
 static struct place {
 	_Atomic uint32_t sequence;
 	_Atomic int count;

@@ -9,8 +9,8 @@
 #define STORES_LISTED 8
 
 /*
- * Stores that may go through the slot that `code` is about: those that have it as their only base; without any, those with several bases or none, of
- * which it may be one. Writes up to STORES_LISTED, returns how many there are.
+ * Stores that may go through the slot that `code` is about: those that have it as their only base; without any, those
+ * with several bases or none, of which it may be one. Writes up to STORES_LISTED, returns how many there are.
  */
 size_t stores_of(const struct report_code *code, const struct store_site **ret_stores);
 

@@ -25,8 +25,9 @@ enum phrase {
 };
 
 /*
- * The first line of every text is "cuconst: WORD: SUBJECT VERB OBJECT TAIL". Tests and people's scripts compare these: change them with the schema.
- * SUBJECT is who wrote (put_writer), OBJECT is `N bytes of read-only "label"` (put_object).
+ * The first line of every text is "cuconst: WORD: SUBJECT VERB OBJECT TAIL". Tests and people's scripts compare these:
+ * change them with the schema. SUBJECT is who wrote (put_writer), OBJECT is `N bytes of read-only "label"`
+ * (put_object).
  */
 static const struct {
 	const char *word, *verb, *tail;
@@ -117,7 +118,10 @@ static bool is_launch(const char *api)
 	return strstr(api, "cudaLaunch") != NULL;
 }
 
-/* cuconst_check(), cuconst_unprotect() or a look before a launch or at exit found a change that no call is to be blamed for. */
+/*
+ * cuconst_check(), cuconst_unprotect() or a look before a launch or at exit found a change that no call is to be blamed
+ * for.
+ */
 static bool found_by_check(const struct report_event *event)
 {
 	return !event->kernel && event->api && !strncmp(event->api, "cuconst_", 8);

@@ -1,6 +1,7 @@
 /*
- * DLPack tensors of views. Their deleter is called by whoever consumed the tensor, in any thread, also when an interpreter is gone: so it is C, and the
- * bindings only pass tensors on. Layouts: DLPack 1.x, dlpack.h; their order is part of that ABI.
+ * DLPack tensors of views. Their deleter is called by whoever consumed the tensor, in any thread, also when an
+ * interpreter is gone: so it is C, and the bindings only pass tensors on. Layouts: DLPack 1.x, dlpack.h; their order is
+ * part of that ABI.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -65,7 +66,9 @@ static void drop_versioned(struct dl_versioned *out)
 	drop((struct view_tensor *)(void *)out);
 }
 
-/* Of items of whole bytes that lie one after the other, in device memory; 0: they do not, there are none, or too many. */
+/*
+ * Of items of whole bytes that lie one after the other, in device memory; 0: they do not, there are none, or too many.
+ */
 static size_t bytes_of(const struct dl_tensor *tensor)
 {
 	size_t bits = (size_t)tensor->bits * tensor->lanes, bytes = bits / 8;

@@ -24,6 +24,12 @@ static enum twin_answer failed(CUresult result)
 	return result == CUDA_ERROR_OUT_OF_MEMORY ? TWIN_NO_ROOM : TWIN_REFUSED;
 }
 
+/* Memory of a graph looks like a mapping that no hook saw, but is of any size, and there is no handle of it. */
+static enum twin_answer not_mapped(const struct space *space, CUresult result)
+{
+	return space->found && result == CUDA_ERROR_INVALID_VALUE ? TWIN_POOL : failed(result);
+}
+
 /* Nothing of the driver's: no memory of our own, or addresses that the table does not reach. */
 static enum twin_answer no_room(void)
 {
@@ -95,15 +101,28 @@ static CUresult map_again(const struct space *space, const struct mapping *mappi
 	return result;
 }
 
+/* Nobody is said to read memory of a graph: is this any, or a mapping without access? */
+static enum twin_answer unread(const struct space *space, const struct mapping *mapping)
+{
+	CUmemGenericAllocationHandle handle;
+	if (!space->found)
+		return TWIN_OK;
+	CUresult result = drv.cuMemRetainAllocationHandle(&handle, (void *)mapping->start);
+	if (result != CUDA_SUCCESS)
+		return not_mapped(space, result);
+	drv.cuMemRelease(handle);
+	return TWIN_OK;
+}
+
 /* A mapping that nobody may read needs no twin: what cannot be loaded faults either way. */
 static enum twin_answer mirror(const struct space *space, struct mapping *mapping)
 {
 	uint64_t readers = readers_of(mapping->start);
 	if (!readers)
-		return TWIN_OK;
+		return unread(space, mapping);
 	CUresult result = map_again(space, mapping);
 	if (result != CUDA_SUCCESS)
-		return failed(result);
+		return not_mapped(space, result);
 	mapping->readers = 0;
 	result = let_read(space, mapping, readers);
 	if (result != CUDA_SUCCESS) {
@@ -154,7 +173,7 @@ static enum twin_answer reserve(struct space *space)
 	CUdeviceptr twin;
 	CUresult result = drv.cuMemAddressReserve(&twin, space->bytes, 0, 0, 0);
 	if (result != CUDA_SUCCESS)
-		return failed(result);
+		return not_mapped(space, result);
 	if (!twin_map_set(twin, space->bytes, TWIN_ALIAS, (int64_t)(space->start - twin))) {
 		drv.cuMemAddressFree(twin, space->bytes);
 		return no_room();

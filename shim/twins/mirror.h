@@ -1,4 +1,7 @@
-/* The driver's part of a twin: second mappings of the memory in a space. Internal to twins/; every function wants the space entered. */
+/*
+ * The driver's part of a twin: second mappings of the memory in a space. Internal to twins/; every function wants the
+ * space entered.
+ */
 #ifndef CUCONST_TWINS_MIRROR_H
 #define CUCONST_TWINS_MIRROR_H
 
@@ -8,8 +11,9 @@
 bool mirror_possible(void);
 
 /*
- * Gives the space a twin, if it has none, and mirrors all that is readable and not mirrored yet. When all is, its addresses get their twins in the table;
- * when not, they lose them, and it is broken. A space whose twin could not be made at all is as it was.
+ * Gives the space a twin, if it has none, and mirrors all that is readable and not mirrored yet. When all is, its
+ * addresses get their twins in the table; when not, they lose them, and it is broken. A space whose twin could not be
+ * made at all is as it was.
  */
 enum twin_answer mirror_complete(struct space *space);
 

@@ -250,7 +250,9 @@ static CUresult map_or_trim(struct view *view, size_t bytes, CUdeviceptr *ret_ba
 	return result;
 }
 
-/* With the lock: the mapping becomes the arena's. The access may be another one by now: *ret_view is what it should be. */
+/*
+ * With the lock: the mapping becomes the arena's. The access may be another one by now: *ret_view is what it should be.
+ */
 static bool add_mapping(struct view *view, const struct block *made, size_t bytes, uint64_t id, struct place *ret_place,
                         bool *ret_access)
 {
@@ -310,7 +312,9 @@ static bool take_from_driver(struct view *view, size_t bytes, uint64_t id, CUdev
 	return true;
 }
 
-/* Nothing that is kept here tells whether the context is healthy: the driver does, when it is asked for this address. */
+/*
+ * Nothing that is kept here tells whether the context is healthy: the driver does, when it is asked for this address.
+ */
 static bool healthy(CUdeviceptr address)
 {
 	CUdeviceptr base;
@@ -411,7 +415,10 @@ static CUresult refusal(void)
 	return result == CUDA_ERROR_OUT_OF_MEMORY ? CUDA_SUCCESS : result;
 }
 
-/* While a capture runs nothing may wait for a context, which would end the capture: the memory is used again after a later free. */
+/*
+ * While a capture runs nothing may wait for a context, which would end the capture: the memory is used again after a
+ * later free.
+ */
 CUresult serve_cuMemFree_v2(CUdeviceptr dptr)
 {
 	struct freed freed;
@@ -424,7 +431,10 @@ CUresult serve_cuMemFree_v2(CUdeviceptr dptr)
 	return result;
 }
 
-/* The driver takes plain memory here too. What is freed in a stream's order is used again when somebody waits for the whole context, at a later free. */
+/*
+ * The driver takes plain memory here too. What is freed in a stream's order is used again when somebody waits for the
+ * whole context, at a later free.
+ */
 static CUresult free_async(CUdeviceptr dptr, CUstream stream, __typeof__(cuMemFreeAsync) *driver, bool per_thread)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;

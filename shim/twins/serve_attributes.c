@@ -35,7 +35,10 @@ CUresult serve_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdevi
 	return serve_range(pbase, psize, dptr);
 }
 
-/* An empty mapping that is kept is free to the program: the next small allocation uses it, and a large one gets it back first. */
+/*
+ * An empty mapping that is kept is free to the program: the next small allocation uses it, and a large one gets it back
+ * first.
+ */
 CUresult serve_cuMemGetInfo_v2(size_t *free, size_t *total)
 {
 	CUresult result = drv.cuMemGetInfo_v2(free, total);
@@ -75,7 +78,10 @@ static void patch(void *data, CUpointer_attribute attribute, const struct serve_
 	}
 }
 
-/* Where a block is but no allocation the program must not be told of the block: the driver answers for an address that is none. */
+/*
+ * Where a block is but no allocation the program must not be told of the block: the driver answers for an address that
+ * is none.
+ */
 static CUdeviceptr asked(CUdeviceptr address, const struct serve_fact *fact)
 {
 	return fact->inside && !fact->live ? 0 : address;
@@ -134,7 +140,10 @@ static void remember_sync(CUdeviceptr address, bool sync)
 	lock_release(&serve_lock);
 }
 
-/* An H200 (580) sets no attribute of mapped memory: NOT_SUPPORTED. What plain memory would let be set is done by us then, the rest is as wrong as there. */
+/*
+ * An H200 (580) sets no attribute of mapped memory: NOT_SUPPORTED. What plain memory would let be set is done by us
+ * then, the rest is as wrong as there.
+ */
 CUresult serve_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
 	if (!serve_used())

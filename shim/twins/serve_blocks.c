@@ -6,7 +6,10 @@
 struct lock serve_lock = LOCK_INITIALIZER(LOCK_SERVE);
 struct arena *serve_arenas;
 
-/* Sorted by address. A mapping costs tens of microseconds, so moving some pointers does not matter: 141 GB hold 70,000 blocks. */
+/*
+ * Sorted by address. A mapping costs tens of microseconds, so moving some pointers does not matter: 141 GB hold 70,000
+ * blocks.
+ */
 static struct block **table;
 static size_t count, room;
 static uint64_t serials;

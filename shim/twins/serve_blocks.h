@@ -1,8 +1,10 @@
 /*
- * What serving holds: blocks of mapped memory by address, and for each context an arena they belong to. For serve*.c and their tests.
+ * What serving holds: blocks of mapped memory by address, and for each context an arena they belong to. For serve*.c
+ * and their tests.
  *
- * Everything here is called with serve_lock held, and calls no driver. Work that needs the driver takes what it must know with it (struct view), or
- * holds the block by its `users`, and looks again afterwards: contexts end and memory is freed meanwhile.
+ * Everything here is called with serve_lock held, and calls no driver. Work that needs the driver takes what it must
+ * know with it (struct view), or holds the block by its `users`, and looks again afterwards: contexts end and memory is
+ * freed meanwhile.
  */
 #ifndef CUCONST_TWINS_SERVE_BLOCKS_H
 #define CUCONST_TWINS_SERVE_BLOCKS_H
@@ -86,7 +88,10 @@ struct arena *arena_of(CUcontext context);
 struct arena *arena_numbered(uint64_t serial);
 /* False: no memory. `made` is copied but for its serial, which is given here. */
 bool arena_add(const struct arena *made);
-/* Takes it and its blocks out; the blocks that nobody uses go to the list *taken, the others to their last user. Frees the arena. */
+/*
+ * Takes it and its blocks out; the blocks that nobody uses go to the list *taken, the others to their last user. Frees
+ * the arena.
+ */
 void arena_remove(struct arena *arena, struct block **taken);
 void arena_view(const struct arena *arena, struct view *ret_view);
 /* False: no memory, or more than SERVE_DEVICES_MAX devices. Knowing it already is fine. */
@@ -98,7 +103,9 @@ size_t block_count(void);
 struct block *block_number(size_t i);
 /* The block that holds the address; NULL: not served. */
 struct block *block_at(CUdeviceptr address);
-/* A mapping comes to its arena: as a slab with `slab`, else with `piece` in it. NULL: no memory; nothing has changed. */
+/*
+ * A mapping comes to its arena: as a slab with `slab`, else with `piece` in it. NULL: no memory; nothing has changed.
+ */
 struct block *block_add(struct arena *arena, CUdeviceptr base, size_t bytes, CUmemGenericAllocationHandle handle,
                         struct slab *slab, const struct piece *piece);
 /* Out of the table. To *taken, or to its last user. */
@@ -115,7 +122,8 @@ void piece_mark(const struct place *place, uint32_t mark);
 /* Was the piece retired with `limit` or before it? Counts wrap. */
 bool piece_before(const struct piece *piece, uint32_t limit);
 /*
- * A retired piece's bytes are free. Its block goes to *taken when it is empty, unless it is kept: at most one slab an arena.
+ * A retired piece's bytes are free. Its block goes to *taken when it is empty, unless it is kept: at most one slab an
+ * arena.
  */
 void piece_give(const struct place *place, struct block **taken);
 /* Gives the arena's retired pieces whose mark is not after `limit`. */

@@ -1,6 +1,7 @@
 /*
- * The calls that serving may answer in the driver's place: a row of entrypoints.def with the verdict `serve` calls serve_SYMBOL() where another hook
- * calls the driver. Each has the arguments and the errors of the driver's function, and calls that for what is not served.
+ * The calls that serving may answer in the driver's place: a row of entrypoints.def with the verdict `serve` calls
+ * serve_SYMBOL() where another hook calls the driver. Each has the arguments and the errors of the driver's function,
+ * and calls that for what is not served.
  */
 #ifndef CUCONST_TWINS_SERVE_CALLS_H
 #define CUCONST_TWINS_SERVE_CALLS_H
@@ -33,6 +34,7 @@ __typeof__(cuGraphAddNode) serve_cuGraphAddNode;
 __typeof__(cuGraphAddNode_v2) serve_cuGraphAddNode_v2;
 __typeof__(cuGraphExecMemsetNodeSetParams) serve_cuGraphExecMemsetNodeSetParams;
 __typeof__(cuGraphExecNodeSetParams) serve_cuGraphExecNodeSetParams;
+__typeof__(cuGraphNodeSetParams) serve_cuGraphNodeSetParams;
 
 /* serve_peers.c */
 __typeof__(cuCtxEnablePeerAccess) serve_cuCtxEnablePeerAccess;

@@ -1,6 +1,6 @@
 /*
- * Nodes that set served memory. Of plain memory the driver knows the context, so a program may leave it out; of mapped memory it knows none, and refuses (580). So the
- * context is filled in, in a copy.
+ * Nodes that set served memory. Of plain memory the driver knows the context, so a program may leave it out; of mapped
+ * memory it knows none, and refuses (580). So the context is filled in, in a copy.
  */
 #include <stdint.h>
 
@@ -53,6 +53,12 @@ CUresult serve_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const
 	CUgraphNodeParams room;
 	return drv.cuGraphAddNode_v2(phGraphNode, hGraph, dependencies, dependencyData, numDependencies,
 	                             completed(nodeParams, &room));
+}
+
+CUresult serve_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
+{
+	CUgraphNodeParams room;
+	return drv.cuGraphNodeSetParams(hNode, completed(nodeParams, &room));
 }
 
 CUresult serve_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)

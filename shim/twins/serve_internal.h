@@ -13,12 +13,18 @@ bool serve_on(void);
 /* An allocation of the current context. False: it is the driver's to answer. */
 bool serve_take(size_t bytes, CUdeviceptr *ret_start);
 
-/* The arena of the current context, made if there is none yet. False: no context, no memory, or the device cannot be served. */
+/*
+ * The arena of the current context, made if there is none yet. False: no context, no memory, or the device cannot be
+ * served.
+ */
 bool serve_view(struct view *ret_view);
 /* The same for any context, for its peers' sake; also where its device cannot be served. */
 bool serve_view_of(CUcontext context, struct view *ret_view);
 
-/* A mapping of its own, accessible as the view says. The driver's error otherwise; nothing is left behind. Without the lock. */
+/*
+ * A mapping of its own, accessible as the view says. The driver's error otherwise; nothing is left behind. Without the
+ * lock.
+ */
 CUresult serve_map(const struct view *view, size_t bytes, CUdeviceptr *ret_base,
                    CUmemGenericAllocationHandle *ret_handle);
 /* Takes a mapping down, with its slab; not the struct. Without the lock; all work on it must be done. */
@@ -26,15 +32,18 @@ void serve_drop_mapping(const struct block *block);
 /* The same for a list, and frees it. */
 void serve_take_down(struct block *taken);
 
-/* Sets who may access a block; `revoked` loses it, -1: nobody. Without the lock; the block must be held by its users. */
+/*
+ * Sets who may access a block; `revoked` loses it, -1: nobody. Without the lock; the block must be held by its users.
+ */
 CUresult serve_set_access(const struct block *block, const struct view *view, CUdevice revoked);
 /* With the lock: work on the block begins and ends. */
 void serve_hold(struct block *block);
 void serve_let_go(struct block *block, struct block **taken);
 
 /*
- * Waits for the context's work, as cuMemFree of plain memory does, and for that of its peers. Then what had been retired before is given back: the piece at
- * `own` (0: none), and what else waits in that context. The driver's error otherwise.
+ * Waits for the context's work, as cuMemFree of plain memory does, and for that of its peers. Then what had been
+ * retired before is given back: the piece at `own` (0: none), and what else waits in that context. The driver's error
+ * otherwise.
  */
 CUresult serve_synchronize(CUcontext context, CUdeviceptr own);
 

@@ -67,7 +67,10 @@ CUresult serve_set_access(const struct block *block, const struct view *view, CU
 	CUmemAccessDesc access[SERVE_DEVICES_MAX + 1];
 	size_t count = view->access_count;
 
-	/* All devices in one call: an access that is not named stays, but who revokes must not leave a moment in which the others lose it. */
+	/*
+	 * All devices in one call: an access that is not named stays, but who revokes must not leave a moment in which
+	 * the others lose it.
+	 */
 	for (size_t i = 0; i < count; i++)
 		access[i] = view->access[i];
 	if (revoked >= 0)

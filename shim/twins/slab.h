@@ -1,9 +1,10 @@
 /*
- * A slab: SLAB_BYTES of device memory that small allocations share. Pure bookkeeping: it knows offsets, and neither addresses nor the driver.
+ * A slab: SLAB_BYTES of device memory that small allocations share. Pure bookkeeping: it knows offsets, and neither
+ * addresses nor the driver.
  *
- * Memory is handed out in units of SLAB_UNIT bytes, first fit, so what was freed last is not far. A piece keeps its units until
- * slab_give(), also while it is retired: no allocation any more, but work in flight may still use its bytes.
- * Not thread-safe.
+ * Memory is handed out in units of SLAB_UNIT bytes, first fit, so what was freed last is not far. A piece keeps its
+ * units until slab_give(), also while it is retired: no allocation any more, but work in flight may still use its
+ * bytes. Not thread-safe.
  */
 #ifndef CUCONST_TWINS_SLAB_H
 #define CUCONST_TWINS_SLAB_H
@@ -37,7 +38,9 @@ bool slab_take(struct slab *slab, size_t bytes, uint64_t id, uint32_t *ret_offse
 /* Frees the units of the piece that starts at `offset`. */
 void slab_give(struct slab *slab, uint32_t offset);
 
-/* The live or retired piece whose bytes (not only whose units) hold `offset`: its start goes to *ret_start. NULL: none. */
+/*
+ * The live or retired piece whose bytes (not only whose units) hold `offset`: its start goes to *ret_start. NULL: none.
+ */
 struct piece *slab_find(struct slab *slab, uint32_t offset, uint32_t *ret_start);
 
 /* The first piece, live or retired, that starts at or behind `offset`. NULL: none. */

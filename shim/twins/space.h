@@ -26,7 +26,10 @@ struct space {
 	bool found;    /* nobody saw it being reserved: its bounds are those of the mappings that were found */
 	bool broken;   /* not all that is readable could be mirrored: no address of it has a twin */
 	bool busy;     /* somebody entered it; under the table's lock */
-	/* Of the twin, what could not be unmapped: it keeps memory, and is tried again. More than there is room for: at the end of the twin. */
+	/*
+	 * Of the twin, what could not be unmapped: it keeps memory, and is tried again. More than there is room for: at
+	 * the end of the twin.
+	 */
 	struct {
 		uint64_t start, bytes;
 	} stuck[SPACE_STUCK];
@@ -41,8 +44,8 @@ static inline uint64_t space_end(const struct space *space)
 }
 
 /*
- * The space that holds the address, entered: nobody else enters it before space_leave(). Waits for who is inside. NULL: none. The lock is not held
- * afterwards, so driver calls may be made.
+ * The space that holds the address, entered: nobody else enters it before space_leave(). Waits for who is inside. NULL:
+ * none. The lock is not held afterwards, so driver calls may be made.
  */
 struct space *space_enter(uint64_t address);
 void space_leave(struct space *space);

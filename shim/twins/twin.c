@@ -126,7 +126,10 @@ static bool unseen_mapping(uint64_t address, uint64_t *ret_start, uint64_t *ret_
 	return true;
 }
 
-/* Mappings that no hook saw, next to each other around the address, become a space, which comes back entered. NULL: none, or no memory. */
+/*
+ * Mappings that no hook saw, next to each other around the address, become a space, which comes back entered. NULL:
+ * none, or no memory.
+ */
 static struct space *find_space(uint64_t address)
 {
 	uint64_t low, high, start, bytes;
@@ -156,6 +159,20 @@ static struct space *find_space(uint64_t address)
 	return space;
 }
 
+/*
+ * For what is no space any more: its end passed us by, and a twin of it must not be taken for a twin of what lies there
+ * now.
+ */
+static void end_space(struct space *space)
+{
+	CUstreamCaptureMode mode = go_down();
+	space_take_out(space);
+	mirror_drop(space, space->start, space_end(space));
+	end_twin(space);
+	space_free(space);
+	come_up(mode);
+}
+
 static enum twin_answer make(uint64_t address, uint64_t bytes, uint64_t *ret_twin)
 {
 	struct space *space = space_enter(address);
@@ -169,7 +186,10 @@ static enum twin_answer make(uint64_t address, uint64_t bytes, uint64_t *ret_twi
 	bool was_broken = space->broken;
 	enum twin_answer answer = fits ? mirror_complete(space) : TWIN_APART;
 	tell(space, was_broken, answer);
-	space_leave(space);
+	if (answer == TWIN_POOL && !space->twin) /* it never was one */
+		end_space(space);
+	else
+		space_leave(space);
 	if (answer != TWIN_OK)
 		return answer;
 	return twin_of(address, bytes, ret_twin) ? TWIN_OK : TWIN_NOT_DEVICE;
@@ -189,17 +209,6 @@ enum twin_answer twin_make(uint64_t address, uint64_t bytes, uint64_t *ret_twin)
 	enum twin_answer answer = make(address, bytes, ret_twin);
 	come_up(mode);
 	return answer;
-}
-
-/* Its end passed us by: a twin of it must not be taken for a twin of what lies there now. */
-static void end_space(struct space *space)
-{
-	CUstreamCaptureMode mode = go_down();
-	space_take_out(space);
-	mirror_drop(space, space->start, space_end(space));
-	end_twin(space);
-	space_free(space);
-	come_up(mode);
 }
 
 void twins_reserved(uint64_t start, uint64_t bytes)
@@ -251,15 +260,23 @@ static void follow_access(struct space *space, uint64_t start, uint64_t end)
 	come_up(mode);
 }
 
-/* One call may be for the mappings of several reservations next to each other. */
+/*
+ * One call may be for the mappings of several reservations next to each other: the next one, entered, and *at behind
+ * it. NULL: there is none (any more).
+ */
+static struct space *next_space(uint64_t *at, uint64_t end)
+{
+	struct space *space = is_tracking() && *at < end ? space_enter_next(*at, end) : NULL;
+	if (space)
+		*at = space_end(space);
+	return space;
+}
+
 void twins_access_set(uint64_t start, uint64_t bytes)
 {
 	uint64_t at = start, end = start + bytes;
 	struct space *space;
-	if (!is_tracking())
-		return;
-	while (at < end && (space = space_enter_next(at, end))) {
-		at = space_end(space);
+	while ((space = next_space(&at, end))) {
 		if (space->twin)
 			follow_access(space, start, end);
 		space_leave(space);
@@ -280,10 +297,7 @@ void twins_unmap_begins(uint64_t start, uint64_t bytes)
 {
 	uint64_t at = start, end = start + bytes;
 	struct space *space;
-	if (!is_tracking())
-		return;
-	while (at < end && (space = space_enter_next(at, end))) {
-		at = space_end(space);
+	while ((space = next_space(&at, end))) {
 		CUstreamCaptureMode mode = go_down();
 		mirror_drop(space, start, end);
 		come_up(mode);
@@ -313,10 +327,7 @@ void twins_unmap_ends(uint64_t start, uint64_t bytes, bool done)
 {
 	uint64_t at = start, end = start + bytes;
 	struct space *space;
-	if (!is_tracking())
-		return;
-	while (at < end && (space = space_enter_next(at, end))) {
-		at = space_end(space);
+	while ((space = next_space(&at, end))) {
 		if (done)
 			space_remove_mappings(space, start, end);
 		else

@@ -10,8 +10,9 @@
 #define ROOT (UINT64_C(1) << (TWIN_ADDRESS_BITS - TWIN_GRANULE_BITS - LEAF_BITS))
 
 /*
- * An entry is the distance, whose lower 21 bits are zero, with these in their place. RUN is how many granules from here on, this one included, are
- * known to have the same entry but for RUN, cut at its greatest value: so a lookup skips them. RUN is 0 only in an empty entry.
+ * An entry is the distance, whose lower 21 bits are zero, with these in their place. RUN is how many granules from here
+ * on, this one included, are known to have the same entry but for RUN, cut at its greatest value: so a lookup skips
+ * them. RUN is 0 only in an empty entry.
  */
 #define ENTRY_ALIAS UINT64_C(1)
 #define ENTRY_RUN_SHIFT 1

@@ -6,6 +6,7 @@
 #include "shim/effects/capture.h"
 #include "shim/hook_state.h"
 #include "shim/twins/serve.h"
+#include "shim/verdict/allocation.h"
 #include "shim/verdict/fault.h"
 #include "shim/verdict/lifecycle.h"
 #include "shim/verdict/options.h"
@@ -173,6 +174,22 @@ static bool would_die(const struct call *call, const struct hit *hit)
 	return hit->range->flags & RANGE_TWIN && (call->memop || call->graph);
 }
 
+/*
+ * A call that runs out of memory is the program's own error, and no violation: the driver refuses copies and sets before
+ * they write anything. The few others that it would begin, and lose the context in, get the same answer here.
+ */
+static bool leaves_memory(const struct call *call)
+{
+	struct allocation allocation;
+	uint64_t start, end;
+	CUresult result;
+	for (size_t i = 0; i < call->write_count && !call->memop && !call->graph; i++)
+		if (extent_bounds(&call->writes[i].extent, &start, &end) &&
+		    allocation_of(start, end, &allocation, &result) == CUCONST_ERROR_OUT_OF_RANGE)
+			return true;
+	return false;
+}
+
 /* deny: refuses when a hit is neither its owner's nor suppressed. strict: the end, where it is certain to happen. log: go on. */
 static CUresult decide(struct call *call)
 {
@@ -187,6 +204,8 @@ static CUresult decide(struct call *call)
 		if (hit->permitted ||
 		    ((mode == MODE_LOG || (mode == MODE_STRICT && hit->maybe)) && !would_die(call, hit)))
 			continue;
+		if (!refuse && leaves_memory(call))
+			return CUDA_ERROR_INVALID_VALUE;
 		if (mode == MODE_STRICT)
 			refuse |= judge_emit(&event, hit->range, ACTION_STOPPED, CUDA_SUCCESS);
 		else

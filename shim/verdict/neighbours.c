@@ -1,8 +1,8 @@
 #include "shim/verdict/neighbours.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
+#include "registry/lock.h"
 #include "shim/effects/call.h"
 #include "shim/hook_state.h"
 #include "shim/kernels/function.h"
@@ -32,9 +32,9 @@ struct neighbourhood {
 };
 
 static struct registry *_Atomic all HOOK_DATA;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* only the registry is asked under it */
-static _Atomic(struct neighbourhood *) returned;         /* by whoever gave back the last reference, without a lock */
-static struct neighbourhood *spare;                      /* under the lock */
+static struct lock lock = LOCK_INITIALIZER(LOCK_NEIGHBOURS); /* nothing but the registry is called under it */
+static _Atomic(struct neighbourhood *) returned; /* by whoever gave back the last reference, without a lock */
+static struct neighbourhood *spare;              /* under the lock */
 
 /* Taken as a whole by make(), so none comes back while another thread looks at it. */
 static void give_back(void *attachment)
@@ -235,7 +235,7 @@ static bool replace(uint64_t start, uint64_t end, struct range **old, size_t cou
 bool neighbours_join(uint64_t start, uint64_t end)
 {
 	bool joined = false;
-	pthread_mutex_lock(&lock);
+	lock_acquire(&lock);
 	/* Nobody else adds any. */
 	size_t count = registry_overlaps(neighbours_all(), start, end, NULL, 0);
 	struct range **found = malloc((count + 1) * sizeof(struct range *));
@@ -248,7 +248,7 @@ bool neighbours_join(uint64_t start, uint64_t end)
 			joined = replace(start, end, found, count);
 		put_each(found, count);
 	}
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 	free(found);
 	return joined;
 }
@@ -256,7 +256,7 @@ bool neighbours_join(uint64_t start, uint64_t end)
 void neighbours_leave(uint64_t address)
 {
 	struct range *found[OVERLAPPING];
-	pthread_mutex_lock(&lock);
+	lock_acquire(&lock);
 	size_t count = holding(address, found);
 	for (size_t i = 0; i < count; i++) {
 		if (--((struct neighbourhood *)found[i]->attachment)->protections)
@@ -265,7 +265,7 @@ void neighbours_leave(uint64_t address)
 		bounds_follow(neighbours_all());
 	}
 	put_each(found, count);
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 }
 
 /*
@@ -347,9 +347,9 @@ void neighbours_keep_site(const struct call_slot *slot, const struct site *site)
 	for (size_t i = 0; i < count; i++) {
 		struct neighbourhood *neighbourhood = found[i]->attachment;
 		struct place *place = &neighbourhood->places[writer_at(neighbourhood, key) - neighbourhood->writers];
-		pthread_mutex_lock(&lock);
+		lock_acquire(&lock);
 		*place = (struct place){key, *site};
-		pthread_mutex_unlock(&lock);
+		lock_release(&lock);
 	}
 	put_each(found, count);
 }
@@ -381,10 +381,10 @@ static struct report_kernel tell(const struct named *named, const struct range *
 	struct report_kernel kernel = kernel_of(named->key, value >= range->start && value < range->end);
 	kernel.value = value;
 	kernel.api = atomic_load_explicit(&writer->api, memory_order_relaxed);
-	pthread_mutex_lock(&lock);
+	lock_acquire(&lock);
 	if (place->key == named->key)
 		kernel.site = place->site;
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 	return kernel;
 }
 

@@ -408,14 +408,14 @@ static void memory_gone(struct range *range, const struct call *call, enum repor
 	report_emit(&event);
 }
 
-void protect_memory_ended(struct call *call)
+void protect_memory_ended(struct call *call, bool freed)
 {
 	struct site site;
 	if (!call->ended_count)
 		return;
 	site_capture(&site, call->caller);
 	for (size_t i = 0; i < call->ended_count; i++)
-		memory_gone(call->ended[i], call, REPORT_FREED, &site);
+		memory_gone(call->ended[i], call, freed ? REPORT_FREED : REPORT_ENDED, &site);
 }
 
 struct gone {

@@ -26,8 +26,8 @@ static inline int range_device(const struct range *range)
 	return (int)(range->flags >> 16) - 1;
 }
 
-/* The memory of call->ended is gone: their protections end, each with a record. */
-void protect_memory_ended(struct call *call);
+/* The memory of call->ended is gone, or (`freed` false) not its device's any more: their protections end, each with a record. */
+void protect_memory_ended(struct call *call, bool freed);
 
 /*
  * A context is about to end: calls are not judged against its ranges from here on. Then it is gone with all its memory, or (`ending` false) was kept.

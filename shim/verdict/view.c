@@ -10,38 +10,6 @@
 
 #define API __attribute__((visibility("default")))
 
-static const char *const texts[] = {
-	[CUCONST_OK] = "success",
-	[CUCONST_ERROR_NOT_ACTIVE] = "not active: CUDA is not initialised yet, or cuconst is disabled in this process",
-	[CUCONST_ERROR_INVALID_VALUE] = "not a range: NULL, zero bytes, beyond the address space; or unknown flags",
-	[CUCONST_ERROR_NOT_DEVICE] = "not memory of a live CUDA allocation",
-	[CUCONST_ERROR_OUT_OF_RANGE] = "the range goes beyond the end of its allocation",
-	[CUCONST_ERROR_STALE_HANDLE] = "this protection has ended",
-	[CUCONST_ERROR_BAD_HANDLE] = "never a handle",
-	[CUCONST_ERROR_OUT_OF_MEMORY] = "no memory left for the bookkeeping or the baseline",
-	[CUCONST_ERROR_CUDA] = "the driver refused what is needed: cuconst_last_cuda_error()",
-	[CUCONST_ERROR_CHANGED] = "read-only memory was changed: the log has a record",
-	[CUCONST_ERROR_BUSY] = "a stream capture is running: ask again when it has ended",
-	[CUCONST_ERROR_TWINS_OFF] =
-		"no read-only views: the option twins=off is set, or the driver has no virtual memory management",
-	[CUCONST_ERROR_PLAIN_MEMORY] =
-		"memory of cuMemAlloc cannot be mapped twice: run with twins=all, or let it be allocated by cuMemCreate",
-	[CUCONST_ERROR_POOL_MEMORY] =
-		"memory of a pool cannot be mapped twice: allocate it by cuMemAlloc under twins=all, or by cuMemCreate",
-	[CUCONST_ERROR_MANAGED_MEMORY] =
-		"managed memory cannot be mapped a second time: use device memory, or protect it instead",
-	[CUCONST_ERROR_HOST_MEMORY] = "host memory has no read-only view on the device: use device memory",
-	[CUCONST_ERROR_NO_ROOM] =
-		"no address space, or no memory for page tables, for the second mapping: free some, or protect it instead",
-};
-
-#define TEXTS (sizeof texts / sizeof *texts)
-
-API const char *cuconst_result_text(cuconst_result result)
-{
-	return (size_t)result < TEXTS && texts[result] ? texts[result] : "a result that this library does not know";
-}
-
 static cuconst_result refused(enum twin_answer answer)
 {
 	switch (answer) {

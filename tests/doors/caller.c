@@ -1,6 +1,6 @@
 /*
- * A library that calls the driver, built once for each way to reach it. caller_run() makes some calls of each kind and returns how many of them
- * the shim must count; -1: the way itself failed.
+ * A library that calls the driver, built once for each way to reach it. caller_run() makes some calls of each kind and
+ * returns how many of them the shim must count; -1: the way itself failed.
  */
 #include <dlfcn.h>
 #include <stdint.h>

@@ -1,6 +1,7 @@
 /*
- * cufft_contract CASE: which executions are refused in `deny`, by what the contract of cuFFT says about their plan. Linked with the shim's
- * objects, so ranges are put straight into the registry, and the real functions come from a look-alike.
+ * cufft_contract CASE: which executions are refused in `deny`, by what the contract of cuFFT says about their plan.
+ * Linked with the shim's objects, so ranges are put straight into the registry, and the real functions come from a
+ * look-alike.
  */
 #include "check.h"
 

@@ -1,6 +1,6 @@
 /*
- * The fake driver: every cu* symbol of the table; a call does nothing but count. Its own symbols are found by handle: they are not
- * what a program calls.
+ * The fake driver: every cu* symbol of the table; a call does nothing but count. Its own symbols are found by handle:
+ * they are not what a program calls.
  */
 #ifndef CUCONST_TESTS_DOORS_FAKE_H
 #define CUCONST_TESTS_DOORS_FAKE_H

@@ -1,6 +1,6 @@
 /*
- * A libcudart of some version: every function answers with that version and calls back, if asked, so that a test sees what the
- * calling thread looks like beneath it.
+ * A libcudart of some version: every function answers with that version and calls back, if asked, so that a test sees
+ * what the calling thread looks like beneath it.
  */
 #include "check.h"
 

@@ -1,4 +1,7 @@
-/* A libcufft that makes plans of increasing numbers and counts executions; the test looks at the calling thread from inside. */
+/*
+ * A libcufft that makes plans of increasing numbers and counts executions; the test looks at the calling thread from
+ * inside.
+ */
 #include "check.h"
 
 OFFER void (*fake_cufft_inside)(void);

@@ -1,4 +1,7 @@
-/* With nothing protected a hook is a jump: the driver returns to the program and not to the hook. Every counted row, and tracked ones that are idle then. */
+/*
+ * With nothing protected a hook is a jump: the driver returns to the program and not to the hook. Every counted row,
+ * and tracked ones that are idle then.
+ */
 #include "check.h"
 
 static const struct fake *fake;

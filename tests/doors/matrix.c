@@ -1,6 +1,7 @@
 /*
- * matrix LIBRARY HOW LOADED SEEN: loads a caller library as `LOADED` says (local, global, deepbind, newlm, linked), lets it call the driver, compares.
- * SEEN is what must be found: `seen`, or `unseen` for the two known holes, which must pass unharmed.
+ * matrix LIBRARY HOW LOADED SEEN: loads a caller library as `LOADED` says (local, global, deepbind, newlm, linked),
+ * lets it call the driver, compares. SEEN is what must be found: `seen`, or `unseen` for the two known holes, which
+ * must pass unharmed.
  */
 #include "check.h"
 

@@ -1,4 +1,7 @@
-/* names CASE: a hook on a runtime function calls the library that the program would have called. Runs under the preload. */
+/*
+ * names CASE: a hook on a runtime function calls the library that the program would have called. Runs under the
+ * preload.
+ */
 #include "check.h"
 
 static void *open_env(const char *variable, int flags)

@@ -1,4 +1,6 @@
-/* Another preloaded library of the program's own, which wraps a driver function and uses others from its constructor. */
+/*
+ * Another preloaded library of the program's own, which wraps a driver function and uses others from its constructor.
+ */
 #include "check.h"
 
 OFFER int cuMemFree_v2(uint64_t pointer);

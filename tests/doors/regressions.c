@@ -1,5 +1,6 @@
 /*
- * regressions NAME: what broke in other interposers, one function for each, named after their issue. Runs under the preload.
+ * regressions NAME: what broke in other interposers, one function for each, named after their issue. Runs under the
+ * preload.
  */
 #include "check.h"
 
@@ -49,7 +50,10 @@ static void hami_core_233_the_version_that_was_asked_for(void)
 	CHECK_EQUAL(resolve("cuMemcpyBatchAsync", &threads, 13000, 2, NULL), 0);
 	CHECK(v1 == dlsym(driver, "cuMemcpyBatchAsync") && v2 == dlsym(driver, "cuMemcpyBatchAsync_v2") &&
 	      threads == dlsym(driver, "cuMemcpyBatchAsync_v2_ptsz"));
-	/* Too old a version, and a name that does not exist: the driver's own status and error, the output as the driver left it. */
+	/*
+	 * Too old a version, and a name that does not exist: the driver's own status and error, the output as the
+	 * driver left it.
+	 */
 	CHECK_EQUAL(resolve("cuMemcpyBatchAsync", &none, 12000, 0, &status), 0);
 	CHECK_EQUAL(status, 2);
 	CHECK(!none);
@@ -95,7 +99,10 @@ static void hami_core_279_rtld_next_twice(void)
 	CHECK(is_hook(first) && is_hook(other));
 }
 
-/* A wrapper in C is itself the caller: RTLD_NEXT looked behind the wrapper, and OpenMP's look-up of its own next found itself again. */
+/*
+ * A wrapper in C is itself the caller: RTLD_NEXT looked behind the wrapper, and OpenMP's look-up of its own next found
+ * itself again.
+ */
 static void hami_core_315_rtld_next_from_the_real_caller(void)
 {
 	/* One is preloaded before us, the other behind. */
@@ -200,7 +207,10 @@ static void alnair_114_old_driver_without_v2(void)
 	CHECK_EQUAL(call_zero(dlsym(RTLD_DEFAULT, "cuMemcpyBatchAsync_v2")), 500);
 }
 
-/* A failing look-up of the wrapper's own overwrote the error that the program was about to read, or made one where there was none. */
+/*
+ * A failing look-up of the wrapper's own overwrote the error that the program was about to read, or made one where
+ * there was none.
+ */
 static void mangohud_1701_dlerror_as_without(void)
 {
 	void *driver = open_driver();
@@ -218,7 +228,10 @@ static void mangohud_1701_dlerror_as_without(void)
 	CHECK_EQUAL(errno, 4711);
 }
 
-/* Two libraries that wrap the same function met each other in a circle; and a wrapper in front of ours must reach the driver through us. */
+/*
+ * Two libraries that wrap the same function met each other in a circle; and a wrapper in front of ours must reach the
+ * driver through us.
+ */
 static void gotcha_104_another_wrapper_in_front(void)
 {
 	int *frees = dlsym(RTLD_DEFAULT, "preloaded_frees"), *early = dlsym(RTLD_DEFAULT, "preloaded_early");
@@ -383,7 +396,10 @@ static void linuwux_31_dlsym_from_an_allocator(void)
 	CHECK_EQUAL(check_counts(fake_of(open_driver())), 1);
 }
 
-/* XLA's plugin defines the driver's names itself and loads libcuda when one is called. Ours come before them, so we load it. */
+/*
+ * XLA's plugin defines the driver's names itself and loads libcuda when one is called. Ours come before them, so we
+ * load it.
+ */
 static void xla_trampolines_without_a_driver(void)
 {
 	CHECK(!dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD));

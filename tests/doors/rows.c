@@ -1,4 +1,7 @@
-/* rows WAY: every row of the table, by one way of asking: the hook where there is one, the driver's own function where there is none. */
+/*
+ * rows WAY: every row of the table, by one way of asking: the hook where there is one, the driver's own function where
+ * there is none.
+ */
 #include "check.h"
 
 static void *driver;

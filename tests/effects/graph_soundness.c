@@ -1,20 +1,17 @@
 /*
- * Random graphs, edited in every way that there is: graph_soundness FIRST COUNT. A few buffers are protected around each launch, and the software GPU's write log says
- * which of them it wrote. In deny a launch that was let through wrote none of them, and one that was refused does write one when nothing is protected any more. In log all that
- * have changed are told of, and none where none was written.
+ * Random graphs, edited in every way that there is: graph_soundness FIRST COUNT. A few buffers are protected around
+ * each launch, and the software GPU's write log says which of them it wrote. In deny a launch that was let through
+ * wrote none of them, and one that was refused does write one when nothing is protected any more. In log all that have
+ * changed are told of, and none where none was written.
  */
 #include <dlfcn.h>
-#include <inttypes.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <cuda.h>
 
-#include "shim/cuconst.h"
-#include "tests/softgpu/softgpu.h"
+#include "tests/effects/random_run.h"
 
 #define BUFFERS 8
 #define BYTES 1024u
@@ -22,14 +19,6 @@
 #define EXECS 6
 #define NODES 64 /* of one graph, child graphs and bodies included */
 #define STEPS 60
-#define CHECK(call)                                                                                                    \
-	do {                                                                                                           \
-		int result_ = (int)(call);                                                                             \
-		if (result_) {                                                                                         \
-			fprintf(stderr, "seed %" PRIu64 ": %s: %d\n", seed, #call, result_);                           \
-			exit(1);                                                                                       \
-		}                                                                                                      \
-	} while (0)
 
 static const char kernels[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
 			      ".visible .entry store(.param .u64 out, .param .u64 in, .param .u32 value)\n{\n"
@@ -39,7 +28,6 @@ static const char kernels[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
 			      "	ld.param.u32 %r1, [value];\n	ld.global.u32 %r2, [%rd4];\n"
 			      "	st.global.u32 [%rd2], %r1;\n	ret;\n}\n";
 
-static uint64_t seed, random_state;
 static CUcontext context;
 static CUstream stream, other;
 static CUevent forked, joined;
@@ -51,22 +39,6 @@ static CUgraph graphs[GRAPHS];
 static CUgraphExec execs[EXECS];
 static CUgraphNode known[EXECS][NODES]; /* what may be edited in each */
 static size_t known_count[EXECS];
-
-static __typeof__(&softgpu_log_writes) log_writes;
-static __typeof__(&softgpu_wrote) was_written;
-
-static uint32_t below(uint32_t limit)
-{
-	random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(random_state >> 33) % limit;
-}
-
-static struct cuconst_stats stats(void)
-{
-	struct cuconst_stats now = {.size = sizeof now};
-	CHECK(cuconst_stats(&now));
-	return now;
-}
 
 static void failed(const char *what, CUresult result)
 {
@@ -339,7 +311,9 @@ static unsigned count_written(uint32_t set)
 	return count;
 }
 
-/* Whose bytes are other ones than before: copies and stores of what was there are told of where they are certain alone. */
+/*
+ * Whose bytes are other ones than before: copies and stores of what was there are told of where they are certain alone.
+ */
 static unsigned count_changed(uint32_t set, const unsigned *was)
 {
 	unsigned count = 0;

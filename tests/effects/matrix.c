@@ -1,11 +1,13 @@
 /*
  * Every entry point whose write is judged, once: `matrix SYMBOL hit|beside`.
  *
- * A quarter of a buffer is protected ([base + 4096, base + 8192), label "p"). "hit" makes the call write into it, "beside" makes the same call
- * write next to it. Prints: the CUresult, whether the protected bytes changed, and where the write should have gone:
+ * A quarter of a buffer is protected ([base + 4096, base + 8192), label "p"). "hit" makes the call write into it,
+ * "beside" makes the same call write next to it. Prints: the CUresult, whether the protected bytes changed, and where
+ * the write should have gone:
  *     result=0 changed=1 start=64 end=128
- * `matrix --list` prints the symbols, one a line, with "deny" behind those that are only judged, because what they need (arrays, a decompression
- * engine, managed memory, a device address as host destination, the first version of stream memory operations) is not there.
+ * `matrix --list` prints the symbols, one a line, with "deny" behind those that are only judged, because what they need
+ * (arrays, a decompression engine, managed memory, a device address as host destination, the first version of stream
+ * memory operations) is not there.
  */
 #define __CUDA_API_VERSION_INTERNAL 1
 #include <cuda.h>

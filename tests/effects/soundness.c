@@ -1,45 +1,24 @@
 /*
- * Random kernels over memory in which random ranges are protected: soundness FIRST COUNT. The software GPU's write log says which ranges a launch really
- * wrote; such a launch must have been judged `stores`, `near` or `unknown`, never `clean` and never as if it concerned nothing. In log each change is found by the end;
- * in deny a refused launch wrote nothing. Prints what there was of each.
+ * Random kernels over memory in which random ranges are protected: soundness FIRST COUNT. The software GPU's write log
+ * says which ranges a launch really wrote; such a launch must have been judged `stores`, `near` or `unknown`, never
+ * `clean` and never as if it concerned nothing. In log each change is found by the end; in deny a refused launch wrote
+ * nothing. Prints what there was of each.
  */
 #include <dlfcn.h>
-#include <inttypes.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cuda.h>
 
-#include "shim/cuconst.h"
+#include "tests/effects/random_run.h"
 #include "tests/kernels/ptx_generate.h"
-#include "tests/softgpu/softgpu.h"
 
 #define RANGES 6
 #define POOL ((size_t)GENERATED_SLOTS * GENERATED_BUFFER)
-#define CHECK(call)                                                                                                    \
-	do {                                                                                                           \
-		int result_ = (int)(call);                                                                             \
-		if (result_) {                                                                                         \
-			fprintf(stderr, "seed %" PRIu64 ": %s: %d\n", seed, #call, result_);                           \
-			exit(1);                                                                                       \
-		}                                                                                                      \
-	} while (0)
 
-static uint64_t seed, random_state;
 static struct {
 	unsigned launches, clean, near, unknown, stores, elsewhere, refused, wrote, failures;
 } totals;
-
-static __typeof__(&softgpu_log_writes) log_writes;
-static __typeof__(&softgpu_wrote) was_written;
-
-static uint32_t below(uint32_t limit)
-{
-	random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(random_state >> 33) % limit;
-}
 
 static int range_count;
 
@@ -48,13 +27,6 @@ struct guarded {
 	size_t bytes;
 	cuconst_handle handle;
 };
-
-static struct cuconst_stats stats(void)
-{
-	struct cuconst_stats now = {.size = sizeof now};
-	CHECK(cuconst_stats(&now));
-	return now;
-}
 
 static void failed(const char *what)
 {

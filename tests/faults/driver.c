@@ -23,7 +23,10 @@ static void copy_p_to_q(void)
 	launch("copy", COUNT, stream, params);
 }
 
-/* Call `nth` of one function fails while a range is protected, read and lifted: an error or a check that was not made, never a finding. */
+/*
+ * Call `nth` of one function fails while a range is protected, read and lifted: an error or a check that was not made,
+ * never a finding.
+ */
 static void protect_with_failure(const char *symbol, unsigned nth)
 {
 	cuconst_handle handle = 0;
@@ -53,7 +56,10 @@ static void play_protect_fails(const char *symbol)
 	EXPECT(byte_at(q) == 1);
 }
 
-/* The check of a launch fails: counted, and the program's own work is done. Then its own launch fails, and that is its own to see. */
+/*
+ * The check of a launch fails: counted, and the program's own work is done. Then its own launch fails, and that is its
+ * own to see.
+ */
 static void play_check_fails(const char *argument)
 {
 	int count = COUNT, value = 7;
@@ -243,7 +249,10 @@ static void *read_late(void *end)
 	return NULL;
 }
 
-/* The watcher has a change in hand and cannot get it written yet: who asks meanwhile is told of it all the same. argument: who asks */
+/*
+ * The watcher has a change in hand and cannot get it written yet: who asks meanwhile is told of it all the same.
+ * argument: who asks
+ */
 static void play_told_late(const char *argument)
 {
 	int ends[2], error = dup(STDERR_FILENO);

@@ -1,4 +1,7 @@
-/* What a program sees when the library gets no host memory: errors from cuconst_*, its own calls and results as ever. no_memory.c is preloaded. */
+/*
+ * What a program sees when the library gets no host memory: errors from cuconst_*, its own calls and results as ever.
+ * no_memory.c is preloaded.
+ */
 #include "tests/faults/scene.h"
 
 #include <dlfcn.h>
@@ -18,7 +21,10 @@ static void write_p(unsigned char value, size_t bytes)
 	CHECK(cuCtxSynchronize());
 }
 
-/* Every kind of call once, with a copy into p if it is protected. All results are checked against what a driver without us gives. */
+/*
+ * Every kind of call once, with a copy into p if it is protected. All results are checked against what a driver without
+ * us gives.
+ */
 static void work(void)
 {
 	CUdeviceptr other;
@@ -96,7 +102,10 @@ static void play_protected(const char *argument)
 	tell(argument);
 }
 
-/* The first launch of a kernel reads its code. Without memory for that it is unknown, never clean; and either refused or run, nothing between. */
+/*
+ * The first launch of a kernel reads its code. Without memory for that it is unknown, never clean; and either refused
+ * or run, nothing between.
+ */
 static void play_judged(const char *argument)
 {
 	cuconst_handle handle = 0;

@@ -1,6 +1,6 @@
 /*
- * Preloaded in front of the library: malloc, calloc and realloc that answer NULL to the library's own calls, all of them or (NO_MEMORY=n) the
- * nth alone. Everybody else's memory is glibc's.
+ * Preloaded in front of the library: malloc, calloc and realloc that answer NULL to the library's own calls, all of
+ * them or (NO_MEMORY=n) the nth alone. Everybody else's memory is glibc's.
  */
 #include <errno.h>
 #include <link.h>

@@ -1,6 +1,7 @@
 /*
- * Frame of the programs of this suite: each holds several scenes, of which the first argument names one. A scene works on the buffers of
- * misuse.h, checks with EXPECT what the program itself sees, and ends with 0. What the library said and recorded is judged by the tests.
+ * Frame of the programs of this suite: each holds several scenes, of which the first argument names one. A scene works
+ * on the buffers of misuse.h, checks with EXPECT what the program itself sees, and ends with 0. What the library said
+ * and recorded is judged by the tests.
  */
 #ifndef SCENE_H
 #define SCENE_H

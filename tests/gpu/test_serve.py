@@ -58,18 +58,29 @@ SCENES = {"trace": {}, "threads": {}, "leak": {}, "many": {}, "cupy": {}, "torch
           "waiting_memory_is_found": {"SERVE_LEAVE": str(512 << 20)}}
 
 
+ROOM_MIB = 4096  # each scene has enough with it
+
+
 @pytest.mark.parametrize("scene", SCENES)
 def test_scene(scene):
-    """What plain memory passes, served memory passes, too; the figures of both are printed."""
+    """In plain memory and in served; the figures of both are printed. Only a GPU that others fill is an excuse."""
     without, served = (program(SERVE / "serve_scenes", scene, twins=twins, **SCENES[scene]) for twins in ("native", "all"))
     print(f"{scene}: plain {without.stdout.split()} served {served.stdout.split()}")
-    if without.returncode:
-        pytest.skip(f"does not hold of plain memory here: {without.stderr[-300:]}")
-    assert served.returncode == 0, served.stderr[-3000:]
+    if without.returncode and free_mib() < ROOM_MIB:
+        pytest.skip(f"other programs fill the GPU: {free_mib()} MiB are free")
+    assert (without.returncode, served.returncode) == (0, 0), without.stderr[-1500:] + served.stderr[-1500:]
+
+
+def smi(*arguments):
+    return subprocess.run(["nvidia-smi", *arguments], capture_output=True, text=True).stdout
+
+
+def free_mib():
+    return int(smi("--query-gpu=memory.free", "--format=csv,noheader,nounits", "--id=0"))
 
 
 def gpus():
-    return subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True).stdout.count("GPU ")
+    return smi("-L").count("GPU ")
 
 
 @pytest.mark.skipif(gpus() < 2, reason="needs two GPUs")

@@ -57,7 +57,7 @@ def test_swapped_and_stopped(scene, evidence, tmp_path):
     ("own_fault", "log", 5, 0), ("view_in_graph", "log", 5, 1), ("view_stored_at_exit", "log", 0, 1),
     ("view_stored_at_exit", "strict", EXIT_VIOLATION, 1)])
 def test_faults_are_explained_once(scene, mode, status, violations, tmp_path):
-    done = play("swap", scene, tmp_path, mode, **SWAP)
+    done = play("faults", scene, tmp_path, mode, **SWAP)
     assert (done.returncode, len(done.violations)) == (status, violations), done
 
 

@@ -58,23 +58,30 @@ static bool has_word(const char *list, const char *word)
 	return false;
 }
 
+/* Takes the next number off a list; false at its end. */
+static bool next_slot(const char **list, unsigned long *ret_slot)
+{
+	char *end;
+	*ret_slot = strtoul(*list, &end, 10);
+	bool taken = end != *list;
+	*list = end;
+	return taken;
+}
+
 /* Faults among the slots of a list, whether each is said to be stored through. */
 static int check_slots(const char *where, const struct line *line, const char *list, bool stored,
                        const struct kernel_paths *paths)
 {
 	int faults = 0;
-	char *end;
-	for (const char *at = list;; at = end) {
-		unsigned long slot = strtoul(at, &end, 10);
-		if (end == at)
-			return faults;
+	for (unsigned long slot; next_slot(&list, &slot);) {
 		bool said = slot < paths->slot_count && paths->slots[slot].use == SLOT_STORE;
-		if (said != stored) {
-			printf("%s: %s: slot %lu is %sstored through, reason %s\n", where, line->kernel, slot,
-			       said ? "" : "not ", reasons[paths->reason]);
-			faults++;
-		}
+		if (said == stored)
+			continue;
+		printf("%s: %s: slot %lu is %sstored through, reason %s\n", where, line->kernel, slot,
+		       said ? "" : "not ", reasons[paths->reason]);
+		faults++;
 	}
+	return faults;
 }
 
 /* As check_slots(), whether each is said to be given to others, or compared. */
@@ -82,17 +89,14 @@ static int check_swapped(const char *where, const struct line *line, const char 
                          const struct kernel_paths *paths)
 {
 	int faults = 0;
-	char *end;
-	for (const char *at = list;; at = end) {
-		unsigned long slot = strtoul(at, &end, 10);
-		if (end == at)
-			return faults;
+	for (unsigned long slot; next_slot(&list, &slot);) {
 		bool said = slot < paths->slot_count && paths->slots[slot].compared;
-		if (said != kept) {
-			printf("%s: %s: slot %lu %s be swapped\n", where, line->kernel, slot, said ? "must not" : "may");
-			faults++;
-		}
+		if (said == kept)
+			continue;
+		printf("%s: %s: slot %lu %s be swapped\n", where, line->kernel, slot, said ? "must not" : "may");
+		faults++;
 	}
+	return faults;
 }
 
 static int check_kernel(const char *where, const void *image, size_t bytes, const char *kernel)

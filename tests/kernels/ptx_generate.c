@@ -1,9 +1,10 @@
 #include "tests/kernels/ptx_generate.h"
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "tests/kernels/random_text.h"
 
 #define POINTERS_MAX 64
 #define REACH 4096 /* no pointer is further into its buffer; tables of pointers lie behind */
@@ -25,10 +26,7 @@ struct generator {
 
 static unsigned pick(struct generator *g, unsigned below)
 {
-	g->random ^= g->random << 13;
-	g->random ^= g->random >> 7;
-	g->random ^= g->random << 17;
-	return (unsigned)((g->random * 0x2545f4914f6cdd1dull) >> 33) % below;
+	return random_below(&g->random, below);
 }
 
 static void put(struct generator *g, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -37,9 +35,7 @@ static void put(struct generator *g, const char *format, ...)
 	va_list list;
 
 	va_start(list, format);
-	fputc('\t', g->out);
-	vfprintf(g->out, format, list);
-	fputc('\n', g->out);
+	put_line(g->out, format, list);
 	va_end(list);
 }
 

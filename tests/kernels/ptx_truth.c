@@ -14,17 +14,11 @@
 #include "tests/kernels/file.h"
 #include "tests/kernels/ptx_generate.h"
 #include "tests/kernels/ptx_text.h"
-#include "tests/softgpu/ptx.h"
+#include "tests/kernels/write_log.h"
 
 #define ANALYSERS 16
 #define MISSES_SHOWN 20
-#define GAP 4096 /* between buffers: what leaves one does not land in the next */
-
-struct region {
-	char *bytes;
-	bool wrote[GENERATED_SLOTS];
-	uint64_t outside;
-};
+#define GAP 4096
 
 struct totals {
 	unsigned kernels, clear, faults, misses;
@@ -33,55 +27,18 @@ struct totals {
 	unsigned reasons[PATHS_LIMIT + 1];
 };
 
-/* The buffer of an address, GENERATED_SLOTS for none. */
-static unsigned buffer_of(const struct region *region, uint64_t address, size_t bytes)
-{
-	uint64_t at = address - (uintptr_t)region->bytes;
-	unsigned buffer = (unsigned)(at / (GENERATED_BUFFER + GAP));
-
-	if (at >= GENERATED_SLOTS * (GENERATED_BUFFER + GAP) || at % (GENERATED_BUFFER + GAP) + bytes > GENERATED_BUFFER)
-		return GENERATED_SLOTS;
-	return buffer;
-}
-
-static bool check(void *data, uint64_t address, size_t bytes, bool write)
-{
-	return buffer_of(data, address, bytes) < GENERATED_SLOTS;
-}
-
-static void wrote(void *data, uint64_t address, size_t bytes)
-{
-	struct region *region = data;
-	unsigned buffer = buffer_of(region, address, bytes);
-
-	if (buffer < GENERATED_SLOTS)
-		region->wrote[buffer] = true;
-	else
-		region->outside++;
-}
-
-static uint64_t no_globals(void *data, size_t bytes, size_t align)
-{
-	return 0;
-}
-
-static void free_nothing(void *data, uint64_t address)
-{
-}
-
 /* Twice, with other numbers, so that other branches are taken. */
-static void run(struct region *region, const struct generated *kernel, uint64_t seed, struct totals *totals)
+static void run(struct write_log *log, const struct generated *kernel, uint64_t seed, struct totals *totals)
 {
-	struct ptx_memory memory = {
-		.check = check, .alloc = no_globals, .free = free_nothing, .wrote = wrote, .data = region};
+	struct ptx_memory memory = write_log_memory(log);
 	struct ptx_module *module;
 	struct ptx_function *function;
 	struct ptx_fault fault = {.status = PTX_OK};
 	uint64_t params[GENERATED_SLOTS + 2] = {0};
-	char log[512];
+	char message[512];
 
-	if (ptx_load(kernel->text, kernel->bytes, &memory, log, sizeof(log), &module) != PTX_OK) {
-		fprintf(stderr, "seed %" PRIu64 " does not load: %s\n%s\n", seed, log, kernel->text);
+	if (ptx_load(kernel->text, kernel->bytes, &memory, message, sizeof(message), &module) != PTX_OK) {
+		fprintf(stderr, "seed %" PRIu64 " does not load: %s\n%s\n", seed, message, kernel->text);
 		exit(1);
 	}
 	function = ptx_find(module, "k");
@@ -93,9 +50,9 @@ static void run(struct region *region, const struct generated *kernel, uint64_t 
 		                            .host_threads = 1};
 
 		launch.params_bytes = ptx_function_params_bytes(function);
-		memset(region->bytes, 0, GENERATED_SLOTS * (GENERATED_BUFFER + GAP));
+		memset(log->bytes, 0, write_log_bytes(log));
 		for (unsigned i = 0; i < kernel->pointers; i++)
-			params[i] = (uintptr_t)region->bytes + i * (uint64_t)(GENERATED_BUFFER + GAP);
+			params[i] = write_log_address(log, i);
 		params[kernel->pointers] = (seed + n) % 4;
 		params[kernel->pointers + 1] = (seed / 4 + n) % 4;
 		if (ptx_run(function, &launch, &fault) != PTX_OK) {
@@ -125,7 +82,7 @@ static int ask(const struct analyser *analyser, const struct generated *kernel, 
 	return paths_of_cubin(analyser->image, analyser->bytes, name, paths);
 }
 
-static void judge(const struct region *region, const struct generated *kernel, uint64_t seed, struct analyser *analyser)
+static void judge(const struct write_log *log, const struct generated *kernel, uint64_t seed, struct analyser *analyser)
 {
 	struct totals *totals = &analyser->totals;
 	struct kernel_paths paths;
@@ -145,11 +102,10 @@ static void judge(const struct region *region, const struct generated *kernel, u
 			bool store = paths.slots[i].use == SLOT_STORE;
 
 			totals->slots++;
-			totals->stored += region->wrote[i];
-			totals->extra += store && !region->wrote[i];
-			missed |= region->wrote[i] && !store;
+			totals->stored += log->wrote[i];
+			totals->extra += store && !log->wrote[i];
+			missed |= log->wrote[i] && !store;
 		}
-		missed |= region->outside > 0;
 	} else if (paths.reason >= PATHS_CALL) {
 		missed = true; /* all of these kernels can be read */
 	}
@@ -182,12 +138,12 @@ int main(int argc, char **argv)
 {
 	uint64_t first = argc >= 3 ? strtoull(argv[1], NULL, 10) : 1,
 		 count = argc >= 3 ? strtoull(argv[2], NULL, 10) : 400;
-	struct region region = {.bytes = aligned_alloc(4096, GENERATED_SLOTS * (GENERATED_BUFFER + GAP))};
+	struct write_log log = {.buffers = GENERATED_SLOTS, .each = GENERATED_BUFFER, .gap = GAP};
 	struct analyser analysers[ANALYSERS] = {{.name = "ptx"}};
 	unsigned analyser_count = 1, misses = 0;
 	bool good = true;
 
-	if (!region.bytes || argc - 3 > ANALYSERS - 1)
+	if (!write_log_open(&log) || argc - 3 > ANALYSERS - 1)
 		return 1;
 	for (int i = 3; i < argc; i++) {
 		struct analyser *analyser = &analysers[analyser_count++];
@@ -202,17 +158,16 @@ int main(int argc, char **argv)
 	for (uint64_t seed = first; seed < first + count && misses < MISSES_SHOWN; seed++) {
 		struct generated kernel = ptx_generate(seed);
 
-		memset(region.wrote, 0, sizeof(region.wrote));
-		region.outside = 0;
-		run(&region, &kernel, seed, &analysers[0].totals);
+		write_log_forget(&log);
+		run(&log, &kernel, seed, &analysers[0].totals);
 		misses = 0;
 		for (unsigned i = 0; i < analyser_count; i++) {
-			judge(&region, &kernel, seed, &analysers[i]);
+			judge(&log, &kernel, seed, &analysers[i]);
 			misses += analysers[i].totals.misses;
 		}
 		free(kernel.text);
 	}
-	free(region.bytes);
+	free(log.bytes);
 	for (unsigned i = 0; i < analyser_count; i++) {
 		good &= tell(&analysers[i], count);
 		free(analysers[i].image);

@@ -13,8 +13,9 @@
 #include "shim/kernels/paths.h"
 #include "tests/kernels/file.h"
 #include "tests/kernels/ptx_text.h"
+#include "tests/kernels/random_text.h"
 #include "tests/kernels/values_generate.h"
-#include "tests/softgpu/ptx.h"
+#include "tests/kernels/write_log.h"
 
 #define BUFFERS (VALUES_POINTERS + 3) /* then the table, and what it points to */
 #define BUFFER 4096
@@ -24,8 +25,7 @@
 #define PARAM_BYTES sizeof(struct values_block)
 
 struct region {
-	char *bytes;
-	bool wrote[BUFFERS];
+	struct write_log log;
 	uint64_t random;
 };
 
@@ -38,38 +38,7 @@ struct analyser {
 
 static unsigned pick(struct region *region, unsigned below)
 {
-	region->random ^= region->random << 13;
-	region->random ^= region->random >> 7;
-	region->random ^= region->random << 17;
-	return (unsigned)((region->random * 0x2545f4914f6cdd1dull) >> 33) % below;
-}
-
-static unsigned buffer_of(const struct region *region, uint64_t address, size_t bytes)
-{
-	uint64_t at = address - (uintptr_t)region->bytes;
-	return at >= (uint64_t)BUFFERS * BUFFER || at % BUFFER + bytes > BUFFER ? BUFFERS : (unsigned)(at / BUFFER);
-}
-
-static bool check(void *data, uint64_t address, size_t bytes, bool write)
-{
-	return buffer_of(data, address, bytes) < BUFFERS;
-}
-
-static void wrote(void *data, uint64_t address, size_t bytes)
-{
-	struct region *region = data;
-	unsigned buffer = buffer_of(region, address, bytes);
-	if (buffer < BUFFERS)
-		region->wrote[buffer] = true;
-}
-
-static uint64_t no_globals(void *data, size_t bytes, size_t align)
-{
-	return 0;
-}
-
-static void free_nothing(void *data, uint64_t address)
-{
+	return random_below(&region->random, below);
 }
 
 static struct values_block any_block(struct region *region)
@@ -78,10 +47,10 @@ static struct values_block any_block(struct region *region)
 	struct values_block block = {
 		.a = pick(region, 6), .b = pick(region, 4), .c = pick(region, 9), .f = (uint8_t)pick(region, 3)};
 	for (unsigned i = 0; i < VALUES_POINTERS; i++)
-		block.pointers[i] = (uintptr_t)region->bytes + (uint64_t)i * BUFFER;
+		block.pointers[i] = write_log_address(&region->log, i);
 	if (pick(region, 2))
 		block.pointers[VALUES_POINTERS - 1] = 0;
-	block.table = (uintptr_t)region->bytes + (uint64_t)VALUES_POINTERS * BUFFER;
+	block.table = write_log_address(&region->log, VALUES_POINTERS);
 	block.d = wide[pick(region, sizeof(wide) / sizeof(wide[0]))];
 	memset(block.gap, (int)pick(region, 256), sizeof(block.gap));
 	if (pick(region, 8) == 0)
@@ -98,10 +67,10 @@ static void run(struct region *region, struct ptx_function *function, const stru
 	                            .params_bytes = ptx_function_params_bytes(function),
 	                            .instruction_limit = 1 << 14,
 	                            .host_threads = 1};
-	uint64_t *table = (uint64_t *)(void *)(region->bytes + (size_t)VALUES_POINTERS * BUFFER);
-	memset(region->wrote, 0, sizeof(region->wrote));
-	table[0] = (uintptr_t)region->bytes + (uint64_t)(VALUES_POINTERS + 1) * BUFFER;
-	table[1] = (uintptr_t)region->bytes + (uint64_t)(VALUES_POINTERS + 2) * BUFFER;
+	uint64_t *table = (uint64_t *)(uintptr_t)write_log_address(&region->log, VALUES_POINTERS);
+	write_log_forget(&region->log);
+	table[0] = write_log_address(&region->log, VALUES_POINTERS + 1);
+	table[1] = write_log_address(&region->log, VALUES_POINTERS + 2);
 	/* A loop that a parameter makes long, or a null pointer, ends some: what was written until then counts. */
 	(void)ptx_run(function, &launch, &fault);
 }
@@ -122,10 +91,10 @@ static void judge(struct region *region, struct analyser *analyser, uint64_t see
 	if (paths->reason != PATHS_CLEAR)
 		return;
 	for (unsigned i = 0; i < VALUES_POINTERS; i++)
-		if (region->wrote[i] && paths->slots[i].use != SLOT_STORE)
+		if (region->log.wrote[i] && paths->slots[i].use != SLOT_STORE)
 			miss(analyser, seed, block, "a store through a parameter", text);
 	/* The table itself is not written by any of these kernels, what it points to may be. */
-	if (region->wrote[VALUES_POINTERS + 1] || region->wrote[VALUES_POINTERS + 2])
+	if (region->log.wrote[VALUES_POINTERS + 1] || region->log.wrote[VALUES_POINTERS + 2])
 		miss(analyser, seed, block, "a store through the table", text);
 }
 
@@ -182,8 +151,7 @@ static void ask(struct region *region, struct analyser *analyser, uint64_t seed,
 
 static void one(struct region *region, struct analyser *analysers, unsigned count, uint64_t seed)
 {
-	struct ptx_memory memory = {
-		.check = check, .alloc = no_globals, .free = free_nothing, .wrote = wrote, .data = region};
+	struct ptx_memory memory = write_log_memory(&region->log);
 	struct values_kernel kernel = values_generate(seed);
 	struct ptx_module *module;
 	char log[512], *text;
@@ -233,13 +201,13 @@ int main(int argc, char **argv)
 		return print(strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));
 	uint64_t first = argc >= 3 ? strtoull(argv[1], NULL, 10) : 1,
 		 count = argc >= 3 ? strtoull(argv[2], NULL, 10) : 400;
-	struct region region = {.bytes = aligned_alloc(4096, (size_t)BUFFERS * BUFFER)};
+	struct region region = {.log = {.buffers = BUFFERS, .each = BUFFER}};
 	struct analyser analysers[ANALYSERS] = {{.name = "ptx"}};
 	unsigned analyser_count = 1;
 	bool good = true;
-	if (!region.bytes || argc - 3 > ANALYSERS - 1)
+	if (!write_log_open(&region.log) || argc - 3 > ANALYSERS - 1)
 		return 1;
-	memset(region.bytes, 0, (size_t)BUFFERS * BUFFER);
+	memset(region.log.bytes, 0, write_log_bytes(&region.log));
 	for (int i = 3; i < argc; i++) {
 		struct analyser *analyser = &analysers[analyser_count++];
 		analyser->name = argv[i];
@@ -251,7 +219,7 @@ int main(int argc, char **argv)
 	}
 	for (uint64_t seed = first; seed < first + count; seed++)
 		one(&region, analysers, analyser_count, seed);
-	free(region.bytes);
+	free(region.log.bytes);
 	for (unsigned i = 0; i < analyser_count; i++) {
 		good &= tell(&analysers[i]);
 		free(analysers[i].image);

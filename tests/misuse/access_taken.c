@@ -1,9 +1,9 @@
 /*
- * A device's access to protected memory is taken away: the protection ends, as if it were unmapped, and no check touches the memory any more.
+ * A device's access to protected memory is taken away: the protection ends, and no check touches the memory any more.
  *
- * expect log exit 0 "cuconst: freed: cuMemSetAccess freed read-only 'm'"
- * expect deny exit 0 "cuconst: freed: cuMemSetAccess freed read-only 'm'"
- * expect strict exit 0 "cuconst: freed: cuMemSetAccess freed read-only 'm'"
+ * expect log exit 0 "cuconst: ended: cuMemSetAccess ended the protection of read-only 'm' unchecked"
+ * expect deny exit 0 "cuconst: ended: cuMemSetAccess ended the protection of read-only 'm' unchecked"
+ * expect strict exit 0 "cuconst: ended: cuMemSetAccess ended the protection of read-only 'm' unchecked"
  */
 #include "misuse.h"
 

@@ -1,6 +1,6 @@
 /*
- * A kernel in the manner of a library's matrix product: copies a word from `in` to `out`, or, where `mode` is not 0, to where the table says. Only in that mode its code
- * stores through an address that it loads.
+ * A kernel in the manner of a library's matrix product: copies a word from `in` to `out`, or, where `mode` is not 0, to
+ * where the table says. Only in that mode its code stores through an address that it loads.
  */
 #ifndef MISUSE_BATCHED_H
 #define MISUSE_BATCHED_H

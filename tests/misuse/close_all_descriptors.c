@@ -1,6 +1,6 @@
 /*
- * The program closes every descriptor, then violates: the record is on disk all the same. In `log` the driver must take the call, and a real one
- * may not without its files, so the answer is not looked at.
+ * The program closes every descriptor, then violates: the record is on disk all the same. In `log` the driver must take
+ * the call, and a real one may not without its files, so the answer is not looked at.
  *
  * expect log exit 0 ""
  * expect deny exit 0 ""

@@ -1,5 +1,6 @@
 /*
- * A context takes its functions along: a handle that comes again, in the next context, is another function with fewer parameters.
+ * A context takes its functions along: a handle that comes again, in the next context, is another function with fewer
+ * parameters.
  *
  * expect log exit 0 ""
  * expect deny exit 0 ""

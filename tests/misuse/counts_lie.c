@@ -1,5 +1,6 @@
 /*
- * Lists that say they are longer than they are: the driver refuses each such call before it looks at the list, and so nothing may read beyond its end.
+ * Lists that say they are longer than they are: the driver refuses each such call before it looks at the list, and so
+ * nothing may read beyond its end.
  *
  * expect log exit 0 ""
  * expect deny exit 0 ""

@@ -1,5 +1,6 @@
 /*
- * A write in the body of a condition that does not hold: nothing is written, and nothing is said. deny cannot know, and refuses.
+ * A write in the body of a condition that does not hold: nothing is written, and nothing is said. deny cannot know, and
+ * refuses.
  *
  * expect log exit 0 ""
  * expect deny exit 0 "cuconst: denied: cuGraphLaunch (memset node) would write 64 bytes of read-only 'p'"

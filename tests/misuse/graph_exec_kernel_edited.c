@@ -16,14 +16,7 @@ int main(void)
 	CHECK(cuGraphCreate(&graph, 0));
 	int value = 7, count = COUNT;
 	void *args[] = {&q, &value, &count};
-	CUDA_KERNEL_NODE_PARAMS params = {.func = kernel("fill"),
-	                                  .gridDimX = COUNT / 256,
-	                                  .gridDimY = 1,
-	                                  .gridDimZ = 1,
-	                                  .blockDimX = 256,
-	                                  .blockDimY = 1,
-	                                  .blockDimZ = 1,
-	                                  .kernelParams = args};
+	CUDA_KERNEL_NODE_PARAMS params = kernel_node(kernel("fill"), COUNT, args);
 	CHECK(cuGraphAddKernelNode(&node, graph, NULL, 0, &params));
 	CHECK(cuGraphInstantiate(&exec, graph, 0));
 	protect(p, SIZE, "p");

@@ -1,5 +1,6 @@
 /*
- * A kernel node whose parameters say that it stores through its output, in a packed block; then new ones that say that it stores through a table.
+ * A kernel node whose parameters say that it stores through its output, in a packed block; then new ones that say that
+ * it stores through a table.
  *
  * expect log exit 0 "cuconst: violation: cuGraphLaunch wrote 1 byte of read-only 'p'"
  * expect deny exit 0 "cuconst: violation: cuGraphLaunch wrote 1 byte of read-only 'p'"
@@ -21,14 +22,8 @@ int main(void)
 	} block = {p, q, table_of(p + 64), 0};
 	size_t size = offsetof(struct block, mode) + sizeof block.mode;
 	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &block, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
-	CUDA_KERNEL_NODE_PARAMS params = {.func = batched(),
-	                                  .gridDimX = 1,
-	                                  .gridDimY = 1,
-	                                  .gridDimZ = 1,
-	                                  .blockDimX = 1,
-	                                  .blockDimY = 1,
-	                                  .blockDimZ = 1,
-	                                  .extra = extra};
+	CUDA_KERNEL_NODE_PARAMS params = kernel_node(batched(), 1, NULL);
+	params.extra = extra;
 	protect(p, SIZE, "p");
 	CHECK(cuGraphCreate(&graph, 0));
 	CHECK(cuGraphAddKernelNode(&node, graph, NULL, 0, &params));

@@ -1,5 +1,6 @@
 /*
- * A pointer inside a packed parameter lies at no multiple of 8 bytes of the parameter block. It is found in a graph's node as it is in a launch.
+ * A pointer inside a packed parameter lies at no multiple of 8 bytes of the parameter block. It is found in a graph's
+ * node as it is in a launch.
  *
  * expect log exit 0 "cuconst: violation: cuGraphLaunch wrote 4 bytes of read-only 'p'"
  */
@@ -24,14 +25,7 @@ int main(void)
 	CHECK(cuModuleGetFunction(&function, loaded, "packed"));
 	protect(p, SIZE, "p");
 	void *params[] = {&value, &p};
-	CUDA_KERNEL_NODE_PARAMS launch = {.func = function,
-	                                  .gridDimX = 1,
-	                                  .gridDimY = 1,
-	                                  .gridDimZ = 1,
-	                                  .blockDimX = 1,
-	                                  .blockDimY = 1,
-	                                  .blockDimZ = 1,
-	                                  .kernelParams = params};
+	CUDA_KERNEL_NODE_PARAMS launch = kernel_node(function, 1, params);
 	CHECK(cuGraphCreate(&graph, 0));
 	CHECK(cuGraphAddKernelNode(&node, graph, NULL, 0, &launch));
 	CHECK(cuGraphInstantiate(&exec, graph, 0));

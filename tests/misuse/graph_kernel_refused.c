@@ -1,5 +1,6 @@
 /*
- * Kernel nodes that would write into a range, by each way into a graph. deny refuses each, and the graph goes on as it was.
+ * Kernel nodes that would write into a range, by each way into a graph. deny refuses each, and the graph goes on as it
+ * was.
  *
  * expect deny exit 0 "cuconst: denied: kernel fill (cuGraphAddKernelNode_v2, argument 0) would write read-only 'p'"
  * expect log exit 0 ""
@@ -27,14 +28,7 @@ int main(void)
 	CUgraphExecUpdateResultInfo info;
 	int value = 7, count = COUNT;
 	void *args[] = {&q, &value, &count}, *guilty[] = {&p, &value, &count};
-	CUDA_KERNEL_NODE_PARAMS params = {.func = kernel("fill"),
-	                                  .gridDimX = COUNT / 256,
-	                                  .gridDimY = 1,
-	                                  .gridDimZ = 1,
-	                                  .blockDimX = 256,
-	                                  .blockDimY = 1,
-	                                  .blockDimZ = 1,
-	                                  .kernelParams = args};
+	CUDA_KERNEL_NODE_PARAMS params = kernel_node(kernel("fill"), COUNT, args);
 	CUgraphNodeParams generic = {.type = CU_GRAPH_NODE_TYPE_KERNEL,
 	                             .kernel = {.func = params.func,
 	                                        .gridDimX = COUNT / 256,
@@ -69,7 +63,10 @@ int main(void)
 	EXPECT(info.result == CU_GRAPH_EXEC_UPDATE_ERROR && !info.errorNode && !info.errorFromNode);
 	replay(7);
 
-	/* The graph itself was not touched either: it makes the same executable as before, and edits that harm nobody go on. */
+	/*
+	 * The graph itself was not touched either: it makes the same executable as before, and edits that harm nobody
+	 * go on.
+	 */
 	CHECK(cuGraphExecDestroy(exec));
 	CHECK(cuGraphInstantiate(&exec, graph, 0));
 	replay(7);

@@ -1,5 +1,6 @@
 /*
- * A graph of one kernel with 400 pointers, each beside ranges: what is kept to name it in a record grows with the pointers, not with their square.
+ * A graph of one kernel with 400 pointers, each beside ranges: what is kept to name it in a record grows with the
+ * pointers, not with their square.
  *
  * expect log exit 0 ""
  * expect deny exit 0 ""
@@ -54,14 +55,7 @@ int main(void)
 	for (int i = 0; i < POINTERS; i++)
 		pointers[i] = pool + (CUdeviceptr)i * STEP + STEP / 2;
 	void *params[] = {pointers};
-	CUDA_KERNEL_NODE_PARAMS kernel_params = {.func = many(),
-	                                         .gridDimX = 1,
-	                                         .gridDimY = 1,
-	                                         .gridDimZ = 1,
-	                                         .blockDimX = 1,
-	                                         .blockDimY = 1,
-	                                         .blockDimZ = 1,
-	                                         .kernelParams = params};
+	CUDA_KERNEL_NODE_PARAMS kernel_params = kernel_node(many(), 1, params);
 	CHECK(cuGraphCreate(&graph, 0));
 	CHECK(cuGraphAddKernelNode(&node, graph, NULL, 0, &kernel_params));
 	CHECK(cuGraphInstantiate(&exec, graph, 0));

@@ -1,8 +1,10 @@
 /*
- * Memory that one graph allocates and another frees, again and again: a protection ends with the free, and what the next launch writes there is no violation.
+ * Memory that one graph allocates and another frees, again and again: a protection ends with the free, and what the
+ * next launch writes there is no violation.
  *
  * expect log exit 0 "cuconst: freed: cuGraphLaunch freed read-only 'm'"
  * expect deny exit 0 "cuconst: freed: cuGraphLaunch freed read-only 'm'"
+ * expect strict exit 0 "cuconst: freed: cuGraphLaunch freed read-only 'm'"
  */
 #include "misuse.h"
 

@@ -1,11 +1,14 @@
 /*
- * An update pairs nodes by the graphs' shape, not by the order in which they were added: what was disabled before stays what it was.
+ * An update pairs nodes by the graphs' shape, not by the order in which they were added: what was disabled before stays
+ * what it was.
  *
  * expect log exit 0 ""
  */
 #include "misuse.h"
 
-/* Two sets, one after the other: first into `first`, then into `second`. Added in that order, or the other way round. */
+/*
+ * Two sets, one after the other: first into `first`, then into `second`. Added in that order, or the other way round.
+ */
 static CUgraph graph_of(CUdeviceptr first, CUdeviceptr second, int reversed, CUgraphNode nodes[2])
 {
 	CUgraph graph;

@@ -1,5 +1,6 @@
 /*
- * A store that goes through one of two parameters, by what is in memory: none of them is its only base, so deny cannot know and compares bytes.
+ * A store that goes through one of two parameters, by what is in memory: none of them is its only base, so deny cannot
+ * know and compares bytes.
  *
  * expect log exit 0 "cuconst: violation: kernel either (cuLaunchKernel, argument 0) wrote 4 bytes of read-only 'p'"
  * expect deny exit 0 "cuconst: violation: kernel either (cuLaunchKernel, argument 0) wrote 4 bytes of read-only 'p'"

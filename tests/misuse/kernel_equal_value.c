@@ -1,5 +1,6 @@
 /*
- * A store of the value that is there changes nothing, and is not seen (README, limits). deny does not wait for the outcome: the argument is an output.
+ * A store of the value that is there changes nothing, and is not seen (README, limits). deny does not wait for the
+ * outcome: the argument is an output.
  *
  * expect log exit 0 ""
  * expect deny exit 0 "cuconst: denied: kernel fill (cuLaunchKernel, argument 0) would write read-only 'p'"

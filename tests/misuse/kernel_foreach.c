@@ -1,6 +1,7 @@
 /*
- * One launch with many protected tensors, as foreach optimizers make: the first 20 are in a by-value struct, the last is an argument of its own. The odd
- * ones are written. Each is named with its own argument and offset (test_misuse.py reads the log).
+ * One launch with many protected tensors, as foreach optimizers make: the first 20 are in a by-value struct, the last
+ * is an argument of its own. The odd ones are written. Each is named with its own argument and offset (test_misuse.py
+ * reads the log).
  *
  * expect log exit 0 "cuconst: violation: kernel foreach (cuLaunchKernel, argument 0) wrote 1 byte of read-only 't01'"
  * expect deny exit 0 "cuconst: denied: kernel foreach (cuLaunchKernel, argument 0) would write read-only 't01'"

@@ -1,5 +1,6 @@
 /*
- * One code for two layouts, told apart by a parameter: with an output it is clean and costs no check, with a table of outputs it is checked, and found.
+ * One code for two layouts, told apart by a parameter: with an output it is clean and costs no check, with a table of
+ * outputs it is checked, and found.
  *
  * expect log exit 0 "cuconst: violation: kernel batched (cuLaunchKernel, argument 0) wrote 1 byte of read-only 'p'"
  * expect deny exit 0 "cuconst: violation: kernel batched (cuLaunchKernel, argument 0) wrote 1 byte of read-only 'p'"

@@ -1,5 +1,6 @@
 /*
- * One code for two layouts, told apart by a parameter: where it stores through its output, that is the only base, and deny refuses.
+ * One code for two layouts, told apart by a parameter: where it stores through its output, that is the only base, and
+ * deny refuses.
  *
  * expect log exit 0 "cuconst: violation: kernel batched (cuLaunchKernel, argument 1) wrote 4 bytes of read-only 'p'"
  * expect deny exit 0 "cuconst: denied: kernel batched (cuLaunchKernel, argument 1) would write read-only 'p'"

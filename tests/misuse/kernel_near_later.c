@@ -1,6 +1,6 @@
 /*
- * Launches beside a range are checked the 1st, 2nd, 4th... time; the third runs over. The next look finds it and lists the kernels that stored beside the
- * range since the last one (test_misuse.py reads them).
+ * Launches beside a range are checked the 1st, 2nd, 4th... time; the third runs over. The next look finds it and lists
+ * the kernels that stored beside the range since the last one (test_misuse.py reads them).
  *
  * expect log exit 0 "cuconst: violation: an unknown writer wrote 2048 bytes of read-only 'behind', found by cuconst_unprotect"
  * expect deny exit 0 "cuconst: violation: an unknown writer wrote 2048 bytes of read-only 'behind', found by cuconst_unprotect"

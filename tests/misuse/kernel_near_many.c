@@ -1,5 +1,6 @@
 /*
- * A pool: a thousand launches beside ranges of the same allocation, all of them right. Few are checked, and nothing is said.
+ * A pool: a thousand launches beside ranges of the same allocation, all of them right. Few are checked, and nothing is
+ * said.
  *
  * expect log exit 0 ""
  * expect deny exit 0 ""

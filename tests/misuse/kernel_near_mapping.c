@@ -1,5 +1,6 @@
 /*
- * Two mappings side by side in one reservation, as a pool that grows has them: a kernel runs over from the one into a range in the other.
+ * Two mappings side by side in one reservation, as a pool that grows has them: a kernel runs over from the one into a
+ * range in the other.
  *
  * expect log exit 0 "cuconst: violation: kernel fill (cuLaunchKernel, argument 0) wrote 2048 bytes of read-only 'next'"
  * expect strict exit 86 "cuconst: stopped: kernel fill (cuLaunchKernel, argument 0) wrote 2048 bytes of read-only 'next'"

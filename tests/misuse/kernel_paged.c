@@ -1,5 +1,6 @@
 /*
- * A paged cache: the first page is read-only, and its address is the base by which the kernel reaches the others. Nothing read-only is written.
+ * A paged cache: the first page is read-only, and its address is the base by which the kernel reaches the others.
+ * Nothing read-only is written.
  *
  * expect log exit 0 ""
  * expect deny exit 0 ""

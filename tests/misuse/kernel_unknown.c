@@ -1,5 +1,6 @@
 /*
- * A kernel that stores through pointers that it loads: what it writes cannot be known before, so deny compares bytes as log does.
+ * A kernel that stores through pointers that it loads: what it writes cannot be known before, so deny compares bytes as
+ * log does.
  *
  * expect log exit 0 "cuconst: violation: kernel fill_table (cuLaunchKernel, argument 0) wrote 4 bytes of read-only 'table'"
  * expect deny exit 0 "cuconst: violation: kernel fill_table (cuLaunchKernel, argument 0) wrote 4 bytes of read-only 'table'"

@@ -1,6 +1,6 @@
 /*
- * A kernel that stores through an address that it loads is launched five times with a table beside the range, and then, for the first time, with one in it. That launch is
- * checked, whatever the number of those before.
+ * A kernel that stores through an address that it loads is launched five times with a table beside the range, and then,
+ * for the first time, with one in it. That launch is checked, whatever the number of those before.
  *
  * expect log exit 0 "cuconst: violation: kernel fill_table (cuLaunchKernel, argument 0) wrote 4 bytes of read-only 'p'"
  * expect deny exit 0 "cuconst: violation: kernel fill_table (cuLaunchKernel, argument 0) wrote 4 bytes of read-only 'p'"

@@ -1,6 +1,7 @@
 /*
- * A kernel that reads a range and stores through an address that it loads there is checked the 1st, 2nd, 4th... time; the third launch stores into the range. The
- * next look finds it and lists the kernel (test_misuse.py reads it). strict leaves none out.
+ * A kernel that reads a range and stores through an address that it loads there is checked the 1st, 2nd, 4th... time;
+ * the third launch stores into the range. The next look finds it and lists the kernel (test_misuse.py reads it). strict
+ * leaves none out.
  *
  * expect log exit 0 "cuconst: violation: an unknown writer wrote 4 bytes of read-only 'p', found by cuconst_unprotect"
  * expect deny exit 0 "cuconst: violation: an unknown writer wrote 4 bytes of read-only 'p', found by cuconst_unprotect"

@@ -1,5 +1,6 @@
 /*
- * A range marked verify-only: its address is rightly the base of stores beyond it, so deny compares bytes and does not refuse.
+ * A range marked verify-only: its address is rightly the base of stores beyond it, so deny compares bytes and does not
+ * refuse.
  *
  * expect log exit 0 "cuconst: violation: kernel fill (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"
  * expect deny exit 0 "cuconst: violation: kernel fill (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'p'"

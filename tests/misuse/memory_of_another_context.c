@@ -1,5 +1,6 @@
 /*
- * Memory of another context than the current one is protected. It ends with its own context, and not with the current one.
+ * Memory of another context than the current one is protected. It ends with its own context, and not with the current
+ * one.
  *
  * expect log exit 0 "cuconst: ended: cuCtxDestroy_v2 ended the protection of read-only 'theirs' unchecked"
  * expect deny exit 0 "cuconst: ended: cuCtxDestroy_v2 ended the protection of read-only 'theirs' unchecked"

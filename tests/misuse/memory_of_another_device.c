@@ -1,5 +1,6 @@
 /*
- * Memory of a second GPU is protected, written and freed while the first one's context is current. (With one GPU: of another context.)
+ * Memory of a second GPU is protected, written and freed while the first one's context is current. (With one GPU: of
+ * another context.)
  *
  * expect log exit 0 "cuconst: violation: cuMemsetD8_v2 wrote 16 bytes of read-only 'theirs'"
  * expect deny exit 0 "cuconst: denied: cuMemsetD8_v2 would write 16 bytes of read-only 'theirs'"

@@ -1,12 +1,13 @@
 /*
- * Frame of the misuse programs: each is one way to write into read-only memory (or to come near it), and names in its first comment what
- * must come of it, mode by mode:
+ * Frame of the misuse programs: each is one way to write into read-only memory (or to come near it), and names in its
+ * first comment what must come of it, mode by mode:
  *
  *     expect MODE exit STATUS "first line on stderr"     ("" : nothing is said about a violation)
  *
  * MODE `twins` is strict with twins=all, where that differs.
  *
- * Buffers p and q have SIZE bytes of device memory each, filled with 1 and 3. Everything that is checked aborts the program with 99.
+ * Buffers p and q have SIZE bytes of device memory each, filled with 1 and 3. Everything that is checked aborts the
+ * program with 99.
  */
 #ifndef MISUSE_H
 #define MISUSE_H
@@ -62,6 +63,20 @@ __attribute__((unused)) static CUresult try_launch(const char *name, unsigned th
 __attribute__((unused)) static void launch(const char *name, unsigned threads, CUstream in, void **params)
 {
 	CHECK(try_launch(name, threads, in, params));
+}
+
+/* A graph's node that launches it as try_launch() does. */
+__attribute__((unused)) static CUDA_KERNEL_NODE_PARAMS kernel_node(CUfunction function, unsigned threads, void **params)
+{
+	unsigned block = threads < 256 ? threads : 256;
+	return (CUDA_KERNEL_NODE_PARAMS){.func = function,
+	                                 .gridDimX = (threads + block - 1) / block,
+	                                 .gridDimY = 1,
+	                                 .gridDimZ = 1,
+	                                 .blockDimX = block,
+	                                 .blockDimY = 1,
+	                                 .blockDimZ = 1,
+	                                 .kernelParams = params};
 }
 
 __attribute__((unused)) static CUresult try_fill(CUdeviceptr out, int value, int count)

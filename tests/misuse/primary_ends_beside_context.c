@@ -1,5 +1,6 @@
 /*
- * The end of the primary context ends the protections of its own memory; another context of the device, and what is protected there, live on.
+ * The end of the primary context ends the protections of its own memory; another context of the device, and what is
+ * protected there, live on.
  *
  * expect log exit 0 "cuconst: ended: cuDevicePrimaryCtxRelease_v2 ended the protection of read-only 'p' unchecked"
  * expect deny exit 0 "cuconst: ended: cuDevicePrimaryCtxRelease_v2 ended the protection of read-only 'p' unchecked"

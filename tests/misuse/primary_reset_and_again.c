@@ -1,5 +1,6 @@
 /*
- * A reset takes what was loaded for checks along, also when nothing is protected just then; the next context has the same handle.
+ * A reset takes what was loaded for checks along, also when nothing is protected just then; the next context has the
+ * same handle.
  *
  * expect log exit 0 "cuconst: violation: kernel fill (cuLaunchKernel, argument 0) wrote 4096 bytes of read-only 'again'"
  */

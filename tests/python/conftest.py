@@ -1,7 +1,7 @@
 """Frame of the suite: everything runs with the fake shim preloaded, in a child of pytest where a test needs a process of its own.
 
 The API tests need the fake shim in the very process that imports cuconst, so pytest itself is started with it preloaded (meson does that; by
-hand: LD_PRELOAD=build/tests/python/libfake_shim.so PYTHONPATH=tools/python python -m pytest tests/python). Without it they fail; they are not skipped.
+hand: LD_PRELOAD=build/tests/python/libfake_shim.so PYTHONPATH=tools/python .venv/bin/python -m pytest tests/python/test_*.py). Without it they fail; they are not skipped.
 """
 
 import ctypes

@@ -1,6 +1,6 @@
 /*
- * A stand-in for libcuconst.so, for tests of the tool and of the Python module: the C API over an in-memory list of ranges, without any
- * CUDA. "Device memory" is what fake_memory() declared. Tests steer it through the fake_ functions.
+ * A stand-in for libcuconst.so, for tests of the tool and of the Python module: the C API over an in-memory list of
+ * ranges, without any CUDA. "Device memory" is what fake_memory() declared. Tests steer it through the fake_ functions.
  */
 #include <errno.h>
 #include <fcntl.h>

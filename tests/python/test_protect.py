@@ -161,8 +161,14 @@ def test_host_arrays_are_refused(fake):
 
 def test_other_objects_are_refused(fake):
     for other in (None, 7, "text", [1, 2], (1, 2, 3), object()):
-        with pytest.raises(TypeError, match="cannot be protected"):
+        with pytest.raises(TypeError, match="is no device memory: give one array"):
             cuconst.protect(other)
+
+
+@pytest.mark.parametrize("wrong", [5, "weights", (4096, 64)])
+def test_check_of_no_handle(fake, wrong):
+    with pytest.raises(TypeError, match=r"check\(\) takes what protect\(\) gave"):
+        cuconst.check(wrong)
 
 
 BAD_INTERFACES = [

@@ -153,6 +153,13 @@ def test_garbage_is_counted_and_the_first_is_named(report, tmp_path):
     assert f"8 lines could not be read; the first: {tmp_path}/log.jsonl:1: not a value\n" in result.stdout
 
 
+def test_a_file_that_is_no_log_is_told(report, tmp_path):
+    result = report(raw=b"# A page\n\nof something else\n")
+    assert result.returncode == 66
+    assert result.stderr == f"cuconst: {tmp_path}/log.jsonl: no line is a record: is it what `cuconst run --log FILE` wrote?\n"
+    assert report(raw=b"").returncode == 0 and report(raw=b'{"schema":1,').returncode == 0  # nothing happened, or the first line is cut off
+
+
 def test_other_schemas_and_kinds(report):
     result = report(RECORD, record(schema=2), record(schema="1"), record(schema=-1), record(kind="surprise"))
     assert "3 records of another schema version than 1 were left out" in result.stdout

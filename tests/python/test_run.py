@@ -162,14 +162,17 @@ def test_death_by_signal_is_died_alike(tool, number):
 
 def test_not_found_and_not_executable(tool, tmp_path):
     result = tool("run", "no-such-program-anywhere")
-    assert (result.returncode, result.stderr) == (127, "cuconst: no-such-program-anywhere: not found (or its interpreter is not there)\n")
+    assert (result.returncode, result.stderr) == (127, "cuconst: no-such-program-anywhere: not found in PATH\n")
     plain = tmp_path / "plain"
     plain.write_text("#!/bin/sh\n")
     result = tool("run", plain)
     assert (result.returncode, result.stderr) == (126, f"cuconst: {plain}: Permission denied\n")
     plain.write_text("#!/no/such/interpreter\n")
     plain.chmod(0o755)
-    assert tool("run", plain).returncode == 127
+    result = tool("run", plain)
+    assert (result.returncode, result.stderr) == (127, f"cuconst: {plain}: not found (or its interpreter is not there)\n")
+    result = tool("run", "plain", cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (127, "cuconst: plain: not found in PATH: for the file in this folder say ./plain\n")
 
 
 STATUS = "import ctypes; ctypes.CDLL(None).fake_status({})"
@@ -289,15 +292,18 @@ def start(*arguments, **more):
                             stderr=subprocess.PIPE, text=True, **more)
 
 
+# A signal may come while a print() is on its way out, and another one then is an error; and just before a pause(), which would not end.
 TRAP = """
-import os, signal, sys
+import os, signal, sys, time
+def say(text):
+    os.write(1, (text + "\\n").encode())
 def handler(number, frame):
-    print(signal.Signals(number).name, flush=True)
+    say(signal.Signals(number).name)
     if number == signal.SIGTERM: sys.exit(9)
 for name in ("INT", "TERM", "HUP", "QUIT", "USR1", "USR2"):
     signal.signal(getattr(signal, "SIG" + name), handler)
-print("ready", os.getpid(), flush=True)
-while True: signal.pause()
+say(f"ready {os.getpid()}")
+while True: time.sleep(0.05)
 """
 
 

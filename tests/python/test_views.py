@@ -208,6 +208,12 @@ def test_pair(fake):
         view.__dlpack_device__()
 
 
+def test_an_error_names_a_pair_by_its_bytes(fake):
+    fake.memory(BASE, 64)
+    with pytest.raises(cuconst.CuconstError, match="^100 bytes: "):
+        cuconst.readonly((BASE, 100))
+
+
 @pytest.mark.parametrize("bad", [(1, 2, 3), (BASE, -1), (BASE, 1.5), (True, 4), object(), b"bytes", "text", None])
 def test_no_memory(fake, bad):
     with pytest.raises((TypeError, ValueError)):

@@ -1,8 +1,8 @@
 /*
  * The PTX interpreter of the software GPU: text in, launches out. Knows nothing of the driver API.
  *
- * Device addresses are host addresses of the same process (the driver half reserves one big region and backs it with a memfd), so a load is a
- * load, after a check that the bytes are live and writable.
+ * Device addresses are host addresses of the same process (the driver half reserves one big region and backs it with a
+ * memfd), so a load is a load, after a check that the bytes are live and writable.
  */
 #ifndef SOFTGPU_PTX_H
 #define SOFTGPU_PTX_H
@@ -48,7 +48,10 @@ struct ptx_texture {
 
 /* The memory a launch may touch. */
 struct ptx_memory {
-	/* May [address, address + bytes) be read (or written)? Called for every global access; must be fast and thread-safe. */
+	/*
+	 * May [address, address + bytes) be read (or written)? Called for every global access; must be fast and
+	 * thread-safe.
+	 */
 	bool (*check)(void *data, uint64_t address, size_t bytes, bool write);
 	/* Allocates zeroed device memory for a module's .global variables; returns its address or 0. */
 	uint64_t (*alloc)(void *data, size_t bytes, size_t align);
@@ -56,7 +59,10 @@ struct ptx_memory {
 	/* NULL, or told of every store that happened (the write log). */
 	void (*wrote)(void *data, uint64_t address, size_t bytes);
 	void *data;
-	/* malloc() and free() of kernels: 0 when there is nothing left, false for an address that did not come from there. NULL: nothing ever is. */
+	/*
+	 * malloc() and free() of kernels: 0 when there is nothing left, false for an address that did not come from
+	 * there. NULL: nothing ever is.
+	 */
 	uint64_t (*heap_take)(void *data, size_t bytes);
 	bool (*heap_give)(void *data, uint64_t address);
 	/* cudaGraphSetConditional() of kernels: false for no such handle. NULL: there are none. */
@@ -82,7 +88,9 @@ struct ptx_launch {
 	unsigned host_threads;      /* blocks run in parallel on this many; 0: as many as cores */
 };
 
-/* Parses. On failure returns the status and writes what is wrong, with line numbers, into log (cut, always terminated). */
+/*
+ * Parses. On failure returns the status and writes what is wrong, with line numbers, into log (cut, always terminated).
+ */
 enum ptx_status ptx_load(const char *text, size_t bytes, const struct ptx_memory *memory, char *log, size_t log_bytes,
                          struct ptx_module **ret_module);
 void ptx_unload(struct ptx_module **module);

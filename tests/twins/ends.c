@@ -1,4 +1,7 @@
-/* Scenes about what ends while twins are in use, and what comes in its place: contexts, streams, neighbouring reservations; and about what begins beyond an end. */
+/*
+ * Scenes about what ends while twins are in use, and what comes in its place: contexts, streams, neighbouring
+ * reservations; and about what begins beyond an end.
+ */
 #include <pthread.h>
 #include <stdbool.h>
 #include <sys/mman.h>
@@ -36,7 +39,10 @@ static void needs_life(CUresult result)
 	CHECK(result);
 }
 
-/* A program that resets the device after an error, and makes the same mistake again: the context has the same handle, the violation is another one. */
+/*
+ * A program that resets the device after an error, and makes the same mistake again: the context has the same handle,
+ * the violation is another one.
+ */
 static void reset_and_again(const char *argument)
 {
 	CUcontext before, after;
@@ -159,8 +165,9 @@ static void default_stream_first(const char *argument)
 }
 
 /*
- * An error that comes through a stream or an event of another context than the current one is that context's; what was in flight there and ended well is no candidate of
- * a later one; and the next error, if there can be one, is the current one's.
+ * An error that comes through a stream or an event of another context than the current one is that context's; what was
+ * in flight there and ended well is no candidate of a later one; and the next error, if there can be one, is the
+ * current one's.
  */
 static void through_another(const char *argument)
 {
@@ -189,7 +196,10 @@ static void through_another(const char *argument)
 	_exit(5);
 }
 
-/* A stream that was asked, and said that all has ended: what ran there has nothing to do with a later error of the program's own. */
+/*
+ * A stream that was asked, and said that all has ended: what ran there has nothing to do with a later error of the
+ * program's own.
+ */
 static void asked_before_own_fault(const char *argument)
 {
 	CUdeviceptr at = allocate(1), twin = view(at, GRAIN), wild = 4096;
@@ -254,7 +264,10 @@ static void access_that_cannot_follow(const char *argument)
 	EXPECT(free_memory() == before + GRAIN);
 }
 
-/* A size beyond the parameters is the driver's to refuse: what lies there is not read, and need not be memory at all. `alone`: without the library. */
+/*
+ * A size beyond the parameters is the driver's to refuse: what lies there is not read, and need not be memory at all.
+ * `alone`: without the library.
+ */
 static void extra_too_large(const char *argument)
 {
 	const size_t sizes[] = {32, 4096, (size_t)1 << 20, SIZE_MAX / 2, SIZE_MAX - 64, SIZE_MAX};
@@ -289,7 +302,10 @@ static void stream_gone(const char *argument)
 	cuStreamDestroy(work);
 }
 
-/* Streams that come and go with work in flight: what ended well there is no candidate of a later error, and nothing of ours is left behind. */
+/*
+ * Streams that come and go with work in flight: what ended well there is no candidate of a later error, and nothing of
+ * ours is left behind.
+ */
 static void many_streams_gone(const char *argument)
 {
 	CUdeviceptr at = allocate(1), twin = view(at, GRAIN), wild = 4096;
@@ -355,7 +371,10 @@ static void threads_of_streams(const char *argument)
 	_exit(5);
 }
 
-/* A fault is one violation, also where it is every context's from then on; what is in flight in a context that answers no error is no candidate. */
+/*
+ * A fault is one violation, also where it is every context's from then on; what is in flight in a context that answers
+ * no error is no candidate.
+ */
 static void innocent_elsewhere(const char *argument)
 {
 	CUdeviceptr at = allocate(1), twin = view(at, GRAIN);

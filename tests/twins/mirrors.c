@@ -1,4 +1,7 @@
-/* Scenes about twins and the memory they mirror: it is free in time, nothing is left behind, however it came and whatever fails. */
+/*
+ * Scenes about twins and the memory they mirror: it is free in time, nothing is left behind, however it came and
+ * whatever fails.
+ */
 #include <link.h>
 
 #include "vmm.h"
@@ -66,7 +69,10 @@ static void failed_unmap(const char *mode)
 	EXPECT(free_memory() == held + 2 * GRAIN);
 }
 
-/* A twin that could not be unmapped keeps memory, and the place: both are had back when it is mapped there again, however often it failed. */
+/*
+ * A twin that could not be unmapped keeps memory, and the place: both are had back when it is mapped there again,
+ * however often it failed.
+ */
 static void stuck_twin(const char *mode)
 {
 	CUdeviceptr at = reserve(8), twin = 0;
@@ -119,7 +125,10 @@ static void failed_unmap_late(const char *mode)
 	give_back(at, 2);
 }
 
-/* Memory that is added and cannot be mirrored: no new views of the range (a kernel may walk on into it), old ones stay; mended when it can be, or is gone. */
+/*
+ * Memory that is added and cannot be mirrored: no new views of the range (a kernel may walk on into it), old ones stay;
+ * mended when it can be, or is gone.
+ */
 static void broken_growth(const char *mode)
 {
 	CUdeviceptr at = reserve(4), twin;
@@ -150,7 +159,10 @@ static void broken_growth(const char *mode)
 	CHECK(cuMemAddressFree(at, 4 * GRAIN));
 }
 
-/* The owner writes, frees and uses its memory again under a view, 10^4 times: nothing is reported, every read is of the newest bytes. */
+/*
+ * The owner writes, frees and uses its memory again under a view, 10^4 times: nothing is reported, every read is of the
+ * newest bytes.
+ */
 static void owner_recycles(const char *mode)
 {
 	CUdeviceptr at = reserve(2);
@@ -271,7 +283,10 @@ static void unseen_end(const char *mode)
 	EXPECT(word_at(view(at, GRAIN)) == 93);
 }
 
-/* twins=all: what cuMemAlloc gives has twins, to the ends of each allocation, though several share a mapping; and large ones end with their memory. */
+/*
+ * twins=all: what cuMemAlloc gives has twins, to the ends of each allocation, though several share a mapping; and large
+ * ones end with their memory.
+ */
 static void served(const char *mode)
 {
 	uint64_t none = 77;

@@ -1,55 +1,10 @@
-/* Scenes about strict's swapped arguments: reads are right, stores fault and are named, and what must not be swapped is not. */
+/*
+ * Scenes about strict's swapped arguments: reads are right, stores fault and are named, and what must not be swapped is
+ * not.
+ */
 #include <pthread.h>
 
-#include "vmm.h"
-
-static CUmodule kernels;
-static CUdeviceptr w; /* protected, of memory that has twins: words 0, 1, 2... */
-static CUdeviceptr out;
-
-#define WORDS 1024
-
-static CUfunction function(const char *name)
-{
-	CUfunction found;
-	CHECK(cuModuleGetFunction(&found, kernels, name));
-	return found;
-}
-
-static void run(const char *name, unsigned threads, void **params)
-{
-	CHECK(cuLaunchKernel(function(name), 1, 1, 1, threads, 1, 1, 0, stream, params, NULL));
-}
-
-static void prepare(void)
-{
-	static char text[1 << 16];
-	int words[WORDS];
-	FILE *file = fopen(getenv("SWAP_PTX"), "r");
-
-	EXPECT(file && fread(text, 1, sizeof text - 1, file) > 0);
-	fclose(file);
-	CHECK(cuModuleLoadData(&kernels, text));
-	w = allocate(1);
-	out = q;
-	for (int i = 0; i < WORDS; i++)
-		words[i] = i;
-	CHECK(cuMemcpyHtoD(w, words, sizeof words));
-	CHECK(cuCtxSynchronize());
-}
-
-static cuconst_handle guard(void)
-{
-	return protect(w, WORDS * 4, "w");
-}
-
-static long long result(void)
-{
-	long long value;
-	CHECK(cuStreamSynchronize(stream));
-	CHECK(cuMemcpyDtoH(&value, out, 8));
-	return value;
-}
+#include "swap.h"
 
 /* A kernel that may store, and does not: it reads the twin, gets the right sum, and nothing is compared afterwards. */
 static void reads(const char *argument)
@@ -341,38 +296,6 @@ static void freed_and_mapped_again(const char *argument)
 	EXPECT((int)result() == 200 && stats().verified == 0);
 }
 
-/* A view that is handed to a kernel, in every mode: the store faults, and the launch is named. Argument: what the program ends with. */
-static void view_stored(const char *argument)
-{
-	CUdeviceptr twin = view(w, 4096);
-	int count = 10, store = 0;
-	void *params[] = {&twin, &out, &count, &store};
-
-	run("read_or_store", 1, params);
-	EXPECT((int)result() == 45);
-	store = 1;
-	run("read_or_store", 1, params);
-	EXPECT(cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS);
-	/* The error stays, and is one violation. */
-	EXPECT(cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS);
-	EXPECT(cuMemcpyDtoH(&count, w, 4) == CUDA_ERROR_ILLEGAL_ADDRESS);
-	EXPECT(cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS);
-	_exit(5); /* the program's own handling */
-}
-
-/* In deny nothing faults: the launch is refused, and the context goes on. */
-static void view_refused(const char *argument)
-{
-	CUdeviceptr twin = view(w, 4096);
-	int by = 1;
-	void *params[] = {&twin, &by};
-
-	EXPECT(cuLaunchKernel(function("add_each"), 1, 1, 1, 8, 1, 1, 0, stream, params, NULL) ==
-	       CUDA_ERROR_NOT_PERMITTED);
-	CHECK(cuStreamSynchronize(stream));
-	EXPECT(word_at(w) == 0 && word_at(w + 4) == 1);
-}
-
 /* log: the kernel stores into the protected memory itself, and is found by comparing. */
 static void no_fault_in_log(const char *argument)
 {
@@ -384,63 +307,6 @@ static void no_fault_in_log(const char *argument)
 	run("add_each", 8, params);
 	CHECK(cuStreamSynchronize(stream));
 	EXPECT(word_at(w) == 1);
-}
-
-/* Several launches that may have been it. */
-static void several(const char *argument)
-{
-	CUdeviceptr twin = view(w, 4096);
-	int count = 10, store = 0, by = 1;
-	void *params[] = {&twin, &out, &count, &store}, *other[] = {&twin, &by};
-
-	run("read_or_store", 1, params);
-	CHECK(cuStreamSynchronize(stream)); /* this one is known to have ended well */
-	run("read_or_store", 1, params);
-	run("read_or_store", 1, params);
-	run("add_each", 32, other);
-	EXPECT(cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS);
-	_exit(5);
-}
-
-/* A store beyond all memory, with nothing of ours in flight: an error of the program's own. */
-static void own_fault(const char *argument)
-{
-	CUdeviceptr twin = view(w, 4096), wild = 4096;
-	int count = 10, store = 0, by = 1;
-	void *params[] = {&twin, &out, &count, &store}, *other[] = {&wild, &by};
-
-	run("read_or_store", 1, params);
-	CHECK(cuCtxSynchronize());
-	run("add_each", 1, other);
-	EXPECT(cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS);
-	_exit(5);
-}
-
-/* A graph that stores into a view. */
-static void view_in_graph(const char *argument)
-{
-	CUdeviceptr twin = view(w, 4096);
-	int by = 1;
-	void *params[] = {&twin, &by};
-	CUgraph graph;
-	CUgraphExec exec;
-
-	CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-	run("add_each", 32, params);
-	CHECK(cuStreamEndCapture(stream, &graph));
-	CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
-	CHECK(cuGraphLaunch(exec, stream));
-	EXPECT(cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS);
-	_exit(5);
-}
-
-static void view_stored_at_exit(const char *argument)
-{
-	CUdeviceptr twin = view(w, 4096);
-	int by = 1;
-	void *params[] = {&twin, &by};
-
-	run("add_each", 32, params);
 }
 
 /* A parameter that needs more room than a call has. */
@@ -491,7 +357,10 @@ static void threads(const char *argument)
 	EXPECT(stats().verified == 0 && stats().stores == 4000);
 }
 
-/* Memory of the first device that the second one may use: the second one reads through the twin. Argument: 1: it stores, too. */
+/*
+ * Memory of the first device that the second one may use: the second one reads through the twin. Argument: 1: it
+ * stores, too.
+ */
 static void peer(const char *argument)
 {
 	CUdevice other;
@@ -577,16 +446,10 @@ static const struct scene scenes[] = {
 	{"no_twin", no_twin},
 	{"no_room", no_room},
 	{"freed_and_mapped_again", freed_and_mapped_again},
-	{"view_stored", view_stored},
-	{"view_refused", view_refused},
 	{"no_fault_in_log", no_fault_in_log},
 	{"large_struct", large_struct},
 	{"threads", threads},
 	{"peer", peer},
-	{"several", several},
-	{"own_fault", own_fault},
-	{"view_in_graph", view_in_graph},
-	{"view_stored_at_exit", view_stored_at_exit},
 	{NULL, NULL},
 };
 

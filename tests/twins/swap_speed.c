@@ -1,6 +1,7 @@
 /*
- * Host time of one launch: of a kernel that gets an address in memory that is not protected, and the same one with an address in a protected range, which strict
- * replaces by its twin. Prints one line, medians in ns; asserts nothing about time. Argument: the name of the mode.
+ * Host time of one launch: of a kernel that gets an address in memory that is not protected, and the same one with an
+ * address in a protected range, which strict replaces by its twin. Prints one line, medians in ns; asserts nothing
+ * about time. Argument: the name of the mode.
  */
 #include <time.h>
 

@@ -1,10 +1,11 @@
-"""Swapped arguments in strict, and faults explained, scene by scene of swap.c."""
+"""Swapped arguments in strict, and faults explained, scene by scene of swap.c and faults.c."""
 import functools
 
 import pytest
 from player import HERE, play as play_scene
 
 play = functools.partial(play_scene, "swap", SWAP_PTX=str(HERE / "swap.ptx"))
+fault = functools.partial(play_scene, "faults", SWAP_PTX=str(HERE / "swap.ptx"))
 
 
 @pytest.mark.parametrize("scene", ["reads", "difference", "packed", "captured", "overlapping", "exempt", "nested", "no_twin", "no_room",
@@ -70,7 +71,7 @@ def test_log_swaps_nothing(tmp_path):
 
 
 def test_view_stored_in_log(tmp_path):
-    done = play("view_stored", tmp_path, "log")
+    done = fault("view_stored", tmp_path, "log")
     assert done.returncode == 5, done
     (record,) = done.violations
     assert (record["action"], record["evidence"], record["fault"], record["result"]) == ("denied", "written", "cuStreamSynchronize", 700)
@@ -82,7 +83,7 @@ def test_view_stored_in_log(tmp_path):
 
 
 def test_view_is_denied_before_the_launch(tmp_path):
-    done = play("view_refused", tmp_path, "deny")
+    done = fault("view_refused", tmp_path, "deny")
     assert done.returncode == 0, done
     (record,) = done.violations
     assert (record["action"], record["fault"], record["result"]) == ("denied", None, 800)
@@ -90,13 +91,13 @@ def test_view_is_denied_before_the_launch(tmp_path):
 
 
 def test_view_stored_in_strict(tmp_path):
-    done = play("view_stored", tmp_path, "strict")
+    done = fault("view_stored", tmp_path, "strict")
     assert done.returncode == 86, done
     assert [record["action"] for record in done.violations] == ["stopped"]
 
 
 def test_of_several_each_is_a_candidate(tmp_path):
-    done = play("several", tmp_path)
+    done = fault("several", tmp_path)
     assert done.returncode == 5, done
     (record,) = done.violations
     assert record["kernel"] is None
@@ -105,20 +106,20 @@ def test_of_several_each_is_a_candidate(tmp_path):
 
 
 def test_wait_makes_it_certain(tmp_path):
-    done = play("several", tmp_path, options=":wait=2000")
+    done = fault("several", tmp_path, options=":wait=2000")
     assert done.returncode == 5, done
     (record,) = done.violations
     assert record["kernel"]["name"] == "add_each" and record["candidates"] == [], record
 
 
 def test_a_fault_of_the_programs_own_is_not_ours(tmp_path):
-    done = play("own_fault", tmp_path)
+    done = fault("own_fault", tmp_path)
     assert done.returncode == 5, done
     assert not done.violations, done
 
 
 def test_graph(tmp_path):
-    done = play("view_in_graph", tmp_path)
+    done = fault("view_in_graph", tmp_path)
     assert done.returncode == 5, done
     (record,) = done.violations
     assert record["kernel"] is None and [kernel["name"] for kernel in record["candidates"]] == ["add_each"]
@@ -127,7 +128,7 @@ def test_graph(tmp_path):
 
 @pytest.mark.parametrize("mode,status", [("log", 0), ("strict", 86)])
 def test_found_at_exit(mode, status, tmp_path):
-    done = play("view_stored_at_exit", tmp_path, mode)
+    done = fault("view_stored_at_exit", tmp_path, mode)
     assert done.returncode == status, done
     (record,) = done.violations
     assert record["fault"] == "cuconst_at_exit" and record["kernel"]["name"] == "add_each"

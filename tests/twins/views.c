@@ -4,7 +4,10 @@
 
 #include "vmm.h"
 
-/* Every way to write by a call fails, the bytes stay, the context goes on; loads through the view give what the owner wrote. */
+/*
+ * Every way to write by a call fails, the bytes stay, the context goes on; loads through the view give what the owner
+ * wrote.
+ */
 static void writes_fail(const char *mode)
 {
 	CUdeviceptr at = allocate(2), twin = view(at + 4096, 8192);
@@ -79,7 +82,10 @@ static void of_a_view(const char *mode)
 	EXPECT(view(at + 512, 16) == twin + 512);
 }
 
-/* Views of a reserved range are address + constant, mapping by mapping; what is not mapped has none; growth and holes are followed. */
+/*
+ * Views of a reserved range are address + constant, mapping by mapping; what is not mapped has none; growth and holes
+ * are followed.
+ */
 static void grows(const char *mode)
 {
 	CUdeviceptr at = reserve(8), twin;
@@ -136,6 +142,23 @@ static void follows_access(const char *mode)
 	CHECK(cuMemRelease(handle));
 }
 
+/* Memory of a graph that stays until it is freed. */
+static CUdeviceptr graph_memory(size_t bytes)
+{
+	CUDA_MEM_ALLOC_NODE_PARAMS memory = {
+		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}},
+		.bytesize = bytes};
+	CUgraph graph;
+	CUgraphNode node;
+	CUgraphExec exec;
+	CHECK(cuGraphCreate(&graph, 0));
+	CHECK(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &memory));
+	CHECK(cuGraphInstantiate(&exec, graph, 0));
+	CHECK(cuGraphLaunch(exec, stream));
+	CHECK(cuStreamSynchronize(stream));
+	return memory.dptr;
+}
+
 /* What cannot have a twin says why. */
 static void reasons(const char *mode)
 {
@@ -147,6 +170,11 @@ static void reasons(const char *mode)
 	CHECK(cuMemAllocAsync(&pooled, 4096, stream));
 	CHECK(cuStreamSynchronize(stream));
 	EXPECT(cuconst_view(pooled, 16, &none) == CUCONST_ERROR_POOL_MEMORY);
+	for (size_t bytes = 4096; bytes <= GRAIN; bytes = bytes == GRAIN ? GRAIN + 1 : GRAIN) {
+		cuconst_result graph = cuconst_view(graph_memory(bytes), 16, &none);
+		/* Which of these: a driver may name the context of such memory. */
+		EXPECT(graph == CUCONST_ERROR_POOL_MEMORY || graph == CUCONST_ERROR_PLAIN_MEMORY);
+	}
 	CHECK(cuMemAllocManaged(&managed, 4096, CU_MEM_ATTACH_GLOBAL));
 	EXPECT(cuconst_view(managed, 16, &none) == CUCONST_ERROR_MANAGED_MEMORY);
 	CHECK(cuMemHostAlloc(&host, 4096, 0));

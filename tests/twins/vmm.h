@@ -89,7 +89,10 @@ __attribute__((unused)) static size_t free_memory(void)
 	return left;
 }
 
-/* How often the driver was called, on the software GPU; on a real one nobody counts, and it is 0: for differences that are to be none. */
+/*
+ * How often the driver was called, on the software GPU; on a real one nobody counts, and it is 0: for differences that
+ * are to be none.
+ */
 __attribute__((unused)) static unsigned long long calls(const char *symbol)
 {
 	static uint64_t (*count)(const char *);

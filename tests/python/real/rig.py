@@ -63,7 +63,7 @@ class Program:
     def place(self, function, mark="HERE"):
         return {"file": str(self.path), "function": function, "line": self.line(mark)}
 
-    def _environment(self, path, more):
+    def environment(self, path, more):
         kept = {name: value for name, value in os.environ.items()
                 if not name.startswith("CUCONST_") and name not in ("LD_PRELOAD", "PYTHONPATH", "LD_LIBRARY_PATH")}
         libraries = [BUILD / "tests/softgpu", BUILD / "tests/python/real/runtime"]
@@ -77,7 +77,7 @@ class Program:
         return [TOOL, "run", "--mode", mode, "--log", log, *options, "--", sys.executable, self.path], log
 
     def _execute(self, command, path, more):
-        return subprocess.run(command, env=self._environment(path, more), cwd=self.folder, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+        return subprocess.run(command, env=self.environment(path, more), cwd=self.folder, capture_output=True, text=True, timeout=TIMEOUT, check=False)
 
     def alone(self, path=(), **env):
         done = self._execute([sys.executable, self.path], path, env)
@@ -91,4 +91,4 @@ class Program:
 
     def start(self, mode, stderr):
         """The same, not waited for, with a stderr of the caller's."""
-        return subprocess.Popen(self._command(mode, ())[0], env=self._environment((), {}), cwd=self.folder, stdout=subprocess.PIPE, stderr=stderr, text=True)
+        return subprocess.Popen(self._command(mode, ())[0], env=self.environment((), {}), cwd=self.folder, stdout=subprocess.PIPE, stderr=stderr, text=True)

@@ -3,8 +3,8 @@
  *
  *     battery LIST HASHES.tsv OUTPUTS.bin [--only NAME] [--exact]
  *
- * HASHES.tsv: for each kernel NAME, CHECK, bytes of output, hash of 128 bits; or NAME, CHECK, "error", what the driver said.
- * OUTPUTS.bin: all outputs in the list's order, those of exact kernels only with --exact.
+ * HASHES.tsv: for each kernel NAME, CHECK, bytes of output, hash of 128 bits; or NAME, CHECK, "error", what the driver
+ * said. OUTPUTS.bin: all outputs in the list's order, those of exact kernels only with --exact.
  * Inputs are functions of the list's seeds alone: integers, without any of the host's mathematics.
  */
 #include <cuda.h>
@@ -91,7 +91,9 @@ static uint64_t word_of_bits(uint64_t random, unsigned bits)
 	return bits == 64 ? value : value & ((UINT64_C(1) << bits) - 1);
 }
 
-/* A float's bits, of any format: specials, subnormal numbers, neighbours of integers and of halves, near one, anything. */
+/*
+ * A float's bits, of any format: specials, subnormal numbers, neighbours of integers and of halves, near one, anything.
+ */
 static uint64_t word_of_float(uint64_t random, unsigned exponent_bits, unsigned fraction_bits)
 {
 	uint64_t value = mix(random), fraction = value >> 16 & ((UINT64_C(1) << fraction_bits) - 1);
@@ -304,7 +306,9 @@ static CUresult collect(struct kernel *kernel, FILE *outputs, struct hash *hash,
 	return CUDA_SUCCESS;
 }
 
-/* A fault leaves the context unusable: everything of this kernel and of the context goes, and the next one starts anew. */
+/*
+ * A fault leaves the context unusable: everything of this kernel and of the context goes, and the next one starts anew.
+ */
 static void renew(CUdevice device)
 {
 	CUcontext context;

@@ -50,7 +50,10 @@ static void flat(void)
 	answer_status("peer_past_end", cuMemcpyPeer(b, context, a, context, 1025));
 	answer_status("peer_async", cuMemcpyPeerAsync(b, context, a, context, 16, NULL));
 	answer_status("synchronize", cuCtxSynchronize());
-	/* Two allocations of 2 MiB each are apart or adjacent as the driver likes: a copy over their border is an error. */
+	/*
+	 * Two allocations of 2 MiB each are apart or adjacent as the driver likes: a copy over their border is an
+	 * error.
+	 */
 	CUdeviceptr left = device_memory(2 << 20), right = device_memory(2 << 20);
 	CUdeviceptr low = left < right ? left : right, high = left < right ? right : left;
 	answer_status("set_across_neighbours", cuMemsetD8(low, 0, (size_t)(high - low) + 16));

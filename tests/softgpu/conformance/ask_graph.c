@@ -283,7 +283,10 @@ static void conditional(void)
 	answer_status("conditional_host_node_in_body_instantiate", cuGraphInstantiate(&exec, graph, 0));
 }
 
-/* A handle is a number in its graph on the real driver: that of another graph is taken for the graph's own of that number, which then has its node. */
+/*
+ * A handle is a number in its graph on the real driver: that of another graph is taken for the graph's own of that
+ * number, which then has its node.
+ */
 static void conditional_foreign(void)
 {
 	CUgraph graph, other, *bodies;

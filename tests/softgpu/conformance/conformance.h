@@ -38,7 +38,9 @@ void answer_status(const char *question, CUresult status);
 void answer_yes(const char *question, bool yes);
 void answer_number(const char *question, long long number);
 
-/* What a question needs before it can be asked: where that fails, says so as an answer and leaves the topic's process. */
+/*
+ * What a question needs before it can be asked: where that fails, says so as an answer and leaves the topic's process.
+ */
 void need_status(CUresult status, const char *what);
 #define NEED(call) need_status((call), #call)
 

@@ -127,7 +127,9 @@ CUresult sg_arena_create(void)
 	    !create_lists())
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	granules = table;
-	/* A child of fork must not write into its parent's device; as on a real GPU the addresses mean nothing there. */
+	/*
+	 * A child of fork must not write into its parent's device; as on a real GPU the addresses mean nothing there.
+	 */
 	madvise(start, bytes, MADV_DONTFORK);
 	madvise(start, bytes, MADV_DONTDUMP);
 	return CUDA_SUCCESS;

@@ -42,7 +42,10 @@ CUresult sg_arena_create(void);
 int sg_device_count(void);
 uint64_t sg_device_memory(void);
 
-/* Thread-safe without the lock. Is the address inside the reservation; on which device's heap (-1: none); may a device access the bytes? */
+/*
+ * Thread-safe without the lock. Is the address inside the reservation; on which device's heap (-1: none); may a device
+ * access the bytes?
+ */
 bool sg_arena_holds(uint64_t address);
 int sg_arena_device(uint64_t address);
 bool sg_arena_check(uint64_t address, size_t bytes, int device, bool write);
@@ -64,7 +67,10 @@ bool sg_physical_take(int device, size_t bytes, uint64_t *ret_offset);
 void sg_physical_give(int device, uint64_t offset, size_t bytes);
 /* Memory of the device that lies in another file. */
 void sg_physical_count(int device, int64_t bytes);
-/* Maps physical memory, that of another file unless `file` is -1, no access yet; sets the access of whole pages; takes the mapping away. */
+/*
+ * Maps physical memory, that of another file unless `file` is -1, no access yet; sets the access of whole pages; takes
+ * the mapping away.
+ */
 bool sg_arena_map(uint64_t address, size_t bytes, int file, uint64_t offset);
 bool sg_arena_protect(uint64_t address, size_t bytes, uint16_t access);
 void sg_arena_unmap(uint64_t address, size_t bytes);

@@ -1,6 +1,7 @@
 /*
- * A conditional node runs one of its bodies, or one again and again, by the value of a handle, which kernels set. The value is one for all
- * launches: the driver keeps the launches of an instantiated graph apart, and says nothing about several that share a handle.
+ * A conditional node runs one of its bodies, or one again and again, by the value of a handle, which kernels set. The
+ * value is one for all launches: the driver keeps the launches of an instantiated graph apart, and says nothing about
+ * several that share a handle.
  */
 #include "tests/softgpu/driver/conditional.h"
 
@@ -9,7 +10,9 @@
 
 #include "tests/softgpu/driver/exec.h"
 
-/* A loop that nobody ends would hang its test: beyond as many rounds it is an error, like a kernel that does not end. */
+/*
+ * A loop that nobody ends would hang its test: beyond as many rounds it is an error, like a kernel that does not end.
+ */
 enum { ROUNDS_MAX = 1 << 20, BODIES_MAX = 4096 };
 
 /* A CUgraphConditionalHandle. Its graph holds a reference, and each operation of its node. */

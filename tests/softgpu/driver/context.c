@@ -18,8 +18,8 @@ static unsigned primary_flags[SG_DEVICES_MAX];
 static uint64_t context_ids = 1;
 static struct sg_context *ended; /* created contexts that were destroyed */
 /*
- * The first fault of the process, which ends it for CUDA: every context answers it from then on, and none can be made. So do real drivers. CUDA_SUCCESS for ever
- * with SOFTGPU_FAULT=context.
+ * The first fault of the process, which ends it for CUDA: every context answers it from then on, and none can be made.
+ * So do real drivers. CUDA_SUCCESS for ever with SOFTGPU_FAULT=context.
  */
 static _Atomic int lost;
 

@@ -40,7 +40,9 @@ CUresult sg_context_error(struct sg_context *context);
 CUresult sg_context_drain(struct sg_context *context);
 /* With the lock held: waits for the legacy stream and all blocking ones; returns the sticky error. */
 CUresult sg_context_drain_blocking(struct sg_context *context);
-/* With the lock held: the primary context of a device, made alive if it is not, retained or not. NULL without memory. */
+/*
+ * With the lock held: the primary context of a device, made alive if it is not, retained or not. NULL without memory.
+ */
 struct sg_context *sg_context_primary(int device);
 bool sg_is_device(CUdevice device);
 

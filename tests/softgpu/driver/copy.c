@@ -110,7 +110,10 @@ CUresult sg_copy_plan(const CUDA_MEMCPY3D *asked, const struct sg_context *to_co
 	return CUDA_SUCCESS;
 }
 
-/* The kernel copies, so that a page that is not there is an error and no signal. Some sandboxes refuse the call: then it is a plain copy. */
+/*
+ * The kernel copies, so that a page that is not there is an error and no signal. Some sandboxes refuse the call: then
+ * it is a plain copy.
+ */
 static bool careful_copy(uint64_t to, uint64_t from, size_t bytes, bool to_pageable)
 {
 	while (bytes > 0) {

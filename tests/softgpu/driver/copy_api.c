@@ -27,7 +27,10 @@ static CUresult plan(const CUDA_MEMCPY3D *asked, const struct peers *peers, cons
 	return sg_copy_plan(asked, to, from, ret_copy);
 }
 
-/* Plans, stages and submits. A synchronous copy waits; so does an asynchronous one to pageable memory, as in the driver. */
+/*
+ * Plans, stages and submits. A synchronous copy waits; so does an asynchronous one to pageable memory, as in the
+ * driver.
+ */
 static CUresult copy_between(const CUDA_MEMCPY3D *asked, const struct peers *peers, CUstream handle, bool wait)
 {
 	struct sg_stream *stream;

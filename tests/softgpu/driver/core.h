@@ -56,7 +56,10 @@ struct sg_thread {
 
 extern __thread struct sg_thread sg_thread;
 
-/* First thing in every exported function: counts, traces, injects faults, and checks what the call needs. `index` is a row of sg_symbols. */
+/*
+ * First thing in every exported function: counts, traces, injects faults, and checks what the call needs. `index` is a
+ * row of sg_symbols.
+ */
 CUresult sg_enter(size_t index, enum sg_needs needs);
 /* For functions without an implementation: counts, says so once on stderr, CUDA_ERROR_NOT_SUPPORTED. */
 CUresult sg_unimplemented(size_t index);

@@ -1,4 +1,7 @@
-/* Initialisation, and what the devices answer about themselves: those of an H100-like sm_90 part, as far as they make sense here. */
+/*
+ * Initialisation, and what the devices answer about themselves: those of an H100-like sm_90 part, as far as they make
+ * sense here.
+ */
 #include <stdio.h>
 #include <string.h>
 

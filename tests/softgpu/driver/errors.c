@@ -1,4 +1,7 @@
-/* Names and texts of CUresult. The texts that programs are known to show are the driver's own; the others are made from the name. */
+/*
+ * Names and texts of CUresult. The texts that programs are known to show are the driver's own; the others are made from
+ * the name.
+ */
 #include "tests/softgpu/driver/core.h"
 
 static const struct {

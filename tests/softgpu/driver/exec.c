@@ -102,7 +102,10 @@ CUresult sg_exec_create(const struct sg_graph *graph, struct sg_exec **ret_exec)
 	struct sg_node **order = calloc(graph->count + 1, sizeof(*order));
 	CUresult status = exec != NULL && order != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 
-	/* The first node that can run now, again and again: nodes keep the order they were added in as far as edges allow. */
+	/*
+	 * The first node that can run now, again and again: nodes keep the order they were added in as far as edges
+	 * allow.
+	 */
 	while (status == CUDA_SUCCESS && exec->count < graph->count) {
 		size_t i = 0;
 		while (i < graph->count && !ready(order, exec->count, graph->nodes[i]))

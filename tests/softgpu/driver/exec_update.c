@@ -46,7 +46,10 @@ static bool same_inside(const struct sg_op *a, const struct sg_op *b)
 	return same;
 }
 
-/* The new operation takes the old one's place. Graphs inside must keep their shape, and their nodes stay known by their old handles. */
+/*
+ * The new operation takes the old one's place. Graphs inside must keep their shape, and their nodes stay known by their
+ * old handles.
+ */
 static CUresult replace(struct sg_exec_node *node, struct sg_op *op)
 {
 	size_t count;

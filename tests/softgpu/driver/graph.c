@@ -238,7 +238,10 @@ CUresult sg_cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type)
 	return node != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* An answer of handles: how many there are when `list` is NULL, else as many as fit; places that are left over become NULL. */
+/*
+ * An answer of handles: how many there are when `list` is NULL, else as many as fit; places that are left over become
+ * NULL.
+ */
 struct answer {
 	CUgraphNode *list;
 	size_t room, count;

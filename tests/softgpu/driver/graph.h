@@ -43,7 +43,10 @@ struct sg_exec_node {
 	size_t needs_count;
 };
 
-/* A CUgraphExec: nodes in an order in which they can run. Each launch runs a copy, so that later changes do not reach it. */
+/*
+ * A CUgraphExec: nodes in an order in which they can run. Each launch runs a copy, so that later changes do not reach
+ * it.
+ */
 struct sg_exec {
 	struct sg_exec_node *nodes;
 	size_t count;

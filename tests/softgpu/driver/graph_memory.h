@@ -1,7 +1,7 @@
 /*
- * Memory of graphs: what an allocation node allocates. Its address is fixed when the node is made. Here the bytes are there
- * from then on, until the last graph and instantiated graph that names them is gone and whoever has them has freed
- * them; on a real device they come and go with each launch.
+ * Memory of graphs: what an allocation node allocates. Its address is fixed when the node is made. Here the bytes are
+ * there from then on, until the last graph and instantiated graph that names them is gone and whoever has them has
+ * freed them; on a real device they come and go with each launch.
  */
 #ifndef SOFTGPU_GRAPH_MEMORY_H
 #define SOFTGPU_GRAPH_MEMORY_H
@@ -28,7 +28,10 @@ CUresult sg_block_free(struct sg_block *block);
 bool sg_graph_has_memory(const struct sg_graph *graph);
 /* Whether it frees this block already. */
 bool sg_graph_frees(const struct sg_graph *graph, const struct sg_block *block);
-/* A launch: what it allocates must be free, and is out then unless the launch frees it too; what it only frees must be out. */
+/*
+ * A launch: what it allocates must be free, and is out then unless the launch frees it too; what it only frees must be
+ * out.
+ */
 CUresult sg_exec_take_blocks(struct sg_exec *exec);
 
 #endif

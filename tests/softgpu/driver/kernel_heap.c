@@ -1,6 +1,6 @@
 /*
- * The heap of kernels: their malloc() and free(). Its blocks are in no table of allocations, since API calls may not use them; each stays until
- * some kernel of its context frees it, or the context ends.
+ * The heap of kernels: their malloc() and free(). Its blocks are in no table of allocations, since API calls may not
+ * use them; each stays until some kernel of its context frees it, or the context ends.
  */
 #include <stdlib.h>
 

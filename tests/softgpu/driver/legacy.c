@@ -1,6 +1,7 @@
 /*
  * The entry points of CUDA 2, whose addresses and sizes have 32 bits. Device memory lies above 4 GiB here, so that no
- * such address is live: what takes one is widened and judged like any other; what would have to return one has nothing to return.
+ * such address is live: what takes one is widened and judged like any other; what would have to return one has nothing
+ * to return.
  */
 #include <string.h>
 

@@ -1,4 +1,7 @@
-/* Launches as in CUDA 2: a function remembers its block's shape and its parameters' bytes, set one by one, until it is launched. */
+/*
+ * Launches as in CUDA 2: a function remembers its block's shape and its parameters' bytes, set one by one, until it is
+ * launched.
+ */
 #include <stdlib.h>
 #include <string.h>
 

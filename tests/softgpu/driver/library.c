@@ -8,7 +8,10 @@
 
 enum { LOG_BYTES = 4096 };
 
-/* A CUlibrary. Its sketch is parsed at once, with variables in ordinary memory; a module is loaded for each context that asks for more. */
+/*
+ * A CUlibrary. Its sketch is parsed at once, with variables in ordinary memory; a module is loaded for each context
+ * that asks for more.
+ */
 struct sg_library {
 	char *text;
 	size_t bytes;

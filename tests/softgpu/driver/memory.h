@@ -21,7 +21,10 @@ struct sg_block;
 struct sg_pool;
 struct sg_physical;
 
-/* What was advised about managed memory: kept, answered, and of no effect. For a whole allocation, whatever part was meant. */
+/*
+ * What was advised about managed memory: kept, answered, and of no effect. For a whole allocation, whatever part was
+ * meant.
+ */
 struct sg_advice {
 	bool read_mostly;
 	CUmemLocation preferred, prefetched; /* type CU_MEM_LOCATION_TYPE_INVALID: none */
@@ -73,7 +76,10 @@ enum sg_place {
 	SG_PLACE_KNOWN,    /* device, pinned, managed: plain loads and stores are safe */
 	SG_PLACE_PAGEABLE, /* ordinary host memory, perhaps */
 };
-/* Where [address, address + bytes) is, for the context that reaches for it: its device needs the access. NULL: any device with the access will do. */
+/*
+ * Where [address, address + bytes) is, for the context that reaches for it: its device needs the access. NULL: any
+ * device with the access will do.
+ */
 enum sg_place sg_place_of(const struct sg_context *context, uint64_t address, size_t bytes, bool write);
 
 /* For kernels, without the lock. Fits struct ptx_memory: data is the struct sg_context. */

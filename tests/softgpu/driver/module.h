@@ -63,7 +63,10 @@ char *sg_read_file(const char *path);
 void sg_jit_log(unsigned count, const CUjit_option *options, void **values, const char *error);
 CUresult sg_module_create(struct sg_context *context, const char *text, size_t bytes, char *log, size_t log_bytes,
                           struct sg_module **ret_module);
-/* The function a handle means in a context: a CUfunction itself, or a CUkernel's function there, which is loaded if it has to be. */
+/*
+ * The function a handle means in a context: a CUfunction itself, or a CUkernel's function there, which is loaded if it
+ * has to be.
+ */
 CUresult sg_function_in(CUfunction handle, struct sg_context *context, struct sg_function **ret_function);
 CUresult sg_status_of(enum ptx_status status);
 

@@ -131,7 +131,10 @@ struct sg_exec **sg_op_execs(const struct sg_op *op, size_t *ret_count)
 	return child ? (struct sg_exec **)(uintptr_t)&op->child.exec : conditional ? op->conditional.execs : NULL;
 }
 
-/* In a graph: the event's point is the one it has when the graph runs. In a stream the wait was a point of the operation itself. */
+/*
+ * In a graph: the event's point is the one it has when the graph runs. In a stream the wait was a point of the
+ * operation itself.
+ */
 static void wait_for_event(struct sg_event *event, const struct sg_stream *stream)
 {
 	sg_lock();
@@ -196,7 +199,10 @@ CUresult sg_op_run(struct sg_op *op, struct sg_stream *stream)
 		status = sg_conditional_run(op, stream);
 		break;
 	}
-	/* A kernel or memory operation that fails ends its context; a copy that finds its host memory gone is its caller's error. */
+	/*
+	 * A kernel or memory operation that fails ends its context; a copy that finds its host memory gone is its
+	 * caller's error.
+	 */
 	if (status != CUDA_SUCCESS && (op->kind == SG_OP_KERNEL || op->kind == SG_OP_VALUES))
 		sg_context_fault(op->context != NULL ? op->context : stream->context, status);
 	return status;

@@ -103,7 +103,10 @@ struct sg_op {
 	};
 };
 
-/* With the lock held. A deep copy; false without memory (and *ret_op is untouched). A child graph is not copied here: see graph.h. */
+/*
+ * With the lock held. A deep copy; false without memory (and *ret_op is untouched). A child graph is not copied here:
+ * see graph.h.
+ */
 bool sg_op_clone(const struct sg_op *op, struct sg_op *ret_op);
 /* With the lock held. Frees what the operation owns and makes it empty. */
 void sg_op_clear(struct sg_op *op);
@@ -125,17 +128,22 @@ struct sg_exec *sg_exec_clone(const struct sg_exec *exec);
 void sg_graph_free(struct sg_graph *graph);
 
 /*
- * copy.c: checks an asked copy and lays it out. Lock held. The device of each side's context needs access to that side's memory (NULL: any
- * device's access will do). A copy of no bytes succeeds with width 0.
+ * copy.c: checks an asked copy and lays it out. Lock held. The device of each side's context needs access to that
+ * side's memory (NULL: any device's access will do). A copy of no bytes succeeds with width 0.
  */
 CUresult sg_copy_plan(const CUDA_MEMCPY3D *asked, const struct sg_context *to_context,
                       const struct sg_context *from_context, struct sg_copy *ret_copy);
-/* Takes the bytes of a pageable source now, as the driver does for asynchronous copies. False when they cannot be read. */
+/*
+ * Takes the bytes of a pageable source now, as the driver does for asynchronous copies. False when they cannot be read.
+ */
 bool sg_copy_stage(struct sg_copy *copy);
 /* set.c: the same for a set. */
 CUresult sg_set_plan(const struct sg_context *context, uint64_t to, size_t pitch, unsigned value, unsigned element,
                      size_t width, size_t height, struct sg_set *ret_set);
-/* launch.c: the same for a launch of a function that sg_function_in found; what it returns in ret_launch is owned by the caller. */
+/*
+ * launch.c: the same for a launch of a function that sg_function_in found; what it returns in ret_launch is owned by
+ * the caller.
+ */
 CUresult sg_launch_plan(const CUlaunchConfig *config, CUfunction asked, struct sg_function *function, void **parameters,
                         void **extra, struct sg_launch *ret_launch);
 /* The interpreter's function of a launch. */

@@ -373,7 +373,10 @@ CUresult sg_cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attr,
 	return status;
 }
 
-/* A pool is writable on its own device; nothing less can be set there, as on a real device. Peers see it as soon as contexts do. */
+/*
+ * A pool is writable on its own device; nothing less can be set there, as on a real device. Peers see it as soon as
+ * contexts do.
+ */
 CUresult sg_cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *map, size_t count)
 {
 	CUresult status = map == NULL || count == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;

@@ -59,7 +59,10 @@ static bool add_fault(const char *name, uint64_t nth, CUresult status)
 	return false;
 }
 
-/* SOFTGPU_FAIL=symbol:nth[:status][,...]. A word that cannot be read is named on stderr: a test with a typing error must not pass silently. */
+/*
+ * SOFTGPU_FAIL=symbol:nth[:status][,...]. A word that cannot be read is named on stderr: a test with a typing error
+ * must not pass silently.
+ */
 static void read_environment(void)
 {
 	const char *text = getenv("SOFTGPU_FAIL"), *reach = getenv("SOFTGPU_FAULT");

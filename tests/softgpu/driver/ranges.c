@@ -45,7 +45,10 @@ static bool cut(struct sg_ranges *ranges, size_t index, uint64_t at, uint64_t by
 	struct sg_extent whole = ranges->free[index];
 	uint64_t before = at - whole.at, after = whole.at + whole.bytes - (at + bytes);
 
-	/* Room is made even if no extent is added: giving back must never need memory beyond one more extent per piece taken. */
+	/*
+	 * Room is made even if no extent is added: giving back must never need memory beyond one more extent per piece
+	 * taken.
+	 */
 	if (!make_room(ranges))
 		return false;
 	if (before == 0 && after == 0) {

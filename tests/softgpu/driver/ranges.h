@@ -1,4 +1,7 @@
-/* Hands out pieces of a range of addresses: a sorted list of free extents, first fit, neighbours merged. Not thread-safe: the caller locks. */
+/*
+ * Hands out pieces of a range of addresses: a sorted list of free extents, first fit, neighbours merged. Not
+ * thread-safe: the caller locks.
+ */
 #ifndef SOFTGPU_RANGES_H
 #define SOFTGPU_RANGES_H
 

@@ -75,7 +75,10 @@ CUresult sg_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
 	pthread_once(&once, sort);
 	if (cudaVersion < 0)
 		cudaVersion = SG_DRIVER_VERSION;
-	/* A function of a stream has a form for the thread's own, or was too young then; one without a stream has one form. */
+	/*
+	 * A function of a stream has a form for the thread's own, or was too young then; one without a stream has one
+	 * form.
+	 */
 	if ((flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0) {
 		per_thread = answer(symbol, 2, SG_DRIVER_VERSION, &known) != NULL;
 		found = answer(symbol, 2, cudaVersion, &known);

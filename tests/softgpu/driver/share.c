@@ -1,7 +1,8 @@
 /*
- * Memory between processes. cuMemCreate's can be exported as a descriptor: it is a memfd of its own, named by device, so that
- * an importer knows it again. cuMemAlloc's lies in the device's one memfd, which the other process opens by way of /proc:
- * what a CUipcMemHandle holds says where. No process may do so that could not read the exporter's memory anyway.
+ * Memory between processes. cuMemCreate's can be exported as a descriptor: it is a memfd of its own, named by device,
+ * so that an importer knows it again. cuMemAlloc's lies in the device's one memfd, which the other process opens by way
+ * of /proc: what a CUipcMemHandle holds says where. No process may do so that could not read the exporter's memory
+ * anyway.
  */
 #include "tests/softgpu/driver/share.h"
 

@@ -105,7 +105,10 @@ static void finish(struct sg_stream *stream)
 	sg_changed();
 }
 
-/* Runs the operation with the lock dropped, unless the context has faulted: then what was queued is dropped, as on a real device. */
+/*
+ * Runs the operation with the lock dropped, unless the context has faulted: then what was queued is dropped, as on a
+ * real device.
+ */
 static CUresult run(struct sg_stream *stream, struct sg_op *op)
 {
 	CUresult status = atomic_load(&stream->context->sticky);
@@ -216,7 +219,10 @@ bool sg_stream_step(void)
 	const struct sg_thread *outer = stepping;
 	size_t count;
 
-	/* An operation that waits, for an event in a graph or a value in memory, works meanwhile: the same thread again. */
+	/*
+	 * An operation that waits, for an event in a graph or a value in memory, works meanwhile: the same thread
+	 * again.
+	 */
 	if (sg_order() == SG_ORDER_THREADS || (outer != NULL && outer != &sg_thread))
 		return false;
 	struct sg_stream *stream = ready_stream(0, &count);

@@ -1,7 +1,7 @@
 /*
- * Streams: a queue of operations and a thread each, started with the first operation (or none: order.h). Order comes from points on
- * timelines: an operation waits for the one before it in its stream and for the points of other streams it was given
- * (events, the rules of the legacy default stream).
+ * Streams: a queue of operations and a thread each, started with the first operation (or none: order.h). Order comes
+ * from points on timelines: an operation waits for the one before it in its stream and for the points of other streams
+ * it was given (events, the rules of the legacy default stream).
  */
 #ifndef SOFTGPU_STREAM_H
 #define SOFTGPU_STREAM_H

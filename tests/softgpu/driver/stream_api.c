@@ -133,7 +133,9 @@ CUresult sg_cuStreamSynchronize(CUstream hStream)
 	if (status == CUDA_SUCCESS && stream == stream->context->legacy)
 		status = sg_capture_implicit(stream);
 	if (status == CUDA_SUCCESS) {
-		/* Once its work is done the stream may be gone; contexts are not freed while a thread can wait in one. */
+		/*
+		 * Once its work is done the stream may be gone; contexts are not freed while a thread can wait in one.
+		 */
 		struct sg_context *context = stream->context;
 		if (stream == context->legacy) {
 			status = sg_context_drain_blocking(context);

@@ -1,4 +1,7 @@
-/* Texture and surface objects: what kernels read texels of. Point sampling alone: a filter's arithmetic is the hardware's own. */
+/*
+ * Texture and surface objects: what kernels read texels of. Point sampling alone: a filter's arithmetic is the
+ * hardware's own.
+ */
 #include <stdlib.h>
 #include <string.h>
 

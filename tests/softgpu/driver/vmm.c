@@ -267,7 +267,9 @@ CUresult sg_cuMemUnmap(CUdeviceptr ptr, size_t size)
 
 	sg_lock();
 	if (size > 0 && is_whole_mappings(ptr, size)) {
-		/* An operation under way must not lose its memory: a real device would fault, this process would die. */
+		/*
+		 * An operation under way must not lose its memory: a real device would fault, this process would die.
+		 */
 		sg_drain_all();
 		/* That lets go of the lock: another thread may have been here. */
 		if (is_whole_mappings(ptr, size)) {

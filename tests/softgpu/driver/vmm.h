@@ -16,7 +16,10 @@ struct sg_physical {
 
 /* With the lock held, all of them. The memory of a handle, or NULL. */
 struct sg_physical *sg_physical_of(CUmemGenericAllocationHandle handle);
-/* A handle to memory that lies in the file, which the handle owns from then on; 0 without memory, and the file stays open. */
+/*
+ * A handle to memory that lies in the file, which the handle owns from then on; 0 without memory, and the file stays
+ * open.
+ */
 CUmemGenericAllocationHandle sg_physical_adopt(const CUmemAllocationProp *prop, int fd, size_t bytes, bool imported);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * A fuzzer's entry: any bytes as PTX. What parses is run, with few instructions, on a memory with guard pages around it, where only the bytes that
- * ptx_memory.check allows are live: a load or store that was not checked, or checked wrongly, dies at once.
+ * A fuzzer's entry: any bytes as PTX. What parses is run, with few instructions, on a memory with guard pages around
+ * it, where only the bytes that ptx_memory.check allows are live: a load or store that was not checked, or checked
+ * wrongly, dies at once.
  *
  * Each text is parsed from an allocation that ends with it, so that reading past its end is seen by a sanitizer.
  */

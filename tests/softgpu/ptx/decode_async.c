@@ -93,7 +93,10 @@ static bool decode_mbarrier(struct statement *statement, int unused)
 	return good ? ptx_put(statement, insn) : ptx_unsupported(statement, NULL);
 }
 
-/* cp.async.mbarrier.arrive{.noinc}: the copies before it are done; without .noinc one arrival more was awaited, which is this one. */
+/*
+ * cp.async.mbarrier.arrive{.noinc}: the copies before it are done; without .noinc one arrival more was awaited, which
+ * is this one.
+ */
 static bool decode_copy_arrive(struct statement *statement)
 {
 	struct insn insn = INSN_INIT;
@@ -123,7 +126,10 @@ static bool decode_bulk_copy(struct statement *statement, bool policy)
 
 	if (!copy)
 		return false;
-	/* To shared memory from global, counted by a barrier; or from shared memory to global, in a group; or within shared memory. */
+	/*
+	 * To shared memory from global, counted by a barrier; or from shared memory to global, in a group; or within
+	 * shared memory.
+	 */
 	if (group == counted || cluster + own + global != 2 || (group && (!global || !own)))
 		return ptx_unsupported(statement, NULL);
 	insn.space = group ? SPACE_GLOBAL : SPACE_SHARED;

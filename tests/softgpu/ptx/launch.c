@@ -1,4 +1,7 @@
-/* A launch: checks its shape, and runs its clusters, mostly of one block, on host threads that share nothing but the count of those taken. */
+/*
+ * A launch: checks its shape, and runs its clusters, mostly of one block, on host threads that share nothing but the
+ * count of those taken.
+ */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -147,7 +150,10 @@ static bool block_create(struct block *block, struct launch *launch, struct clus
 	return true;
 }
 
-/* Makes the block ready for its place in the index-th cluster of the grid. What the one before left in registers is not cleared. */
+/*
+ * Makes the block ready for its place in the index-th cluster of the grid. What the one before left in registers is not
+ * cleared.
+ */
 static void block_reset(struct block *block, uint64_t index)
 {
 	const uint32_t *grid = block->launch->shape->grid, *size = block->launch->cluster;

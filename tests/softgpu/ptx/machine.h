@@ -122,8 +122,9 @@ static inline void settle(struct warp *warp, uint32_t lanes, uint32_t pc)
 }
 
 /*
- * Of an instruction for a member mask, m: true when all its live members are here. Else the lanes wait at the instruction, and those that its
- * guard excludes go on behind it. m is NO_OPERAND for the forms without .sync, which take whoever runs.
+ * Of an instruction for a member mask, m: true when all its live members are here. Else the lanes wait at the
+ * instruction, and those that its guard excludes go on behind it. m is NO_OPERAND for the forms without .sync, which
+ * take whoever runs.
  */
 bool ptx_gathered(struct warp *warp, const struct insn *insn, uint32_t mask);
 /* Lanes end: they leave their frames and no longer count at barriers. */

@@ -17,7 +17,10 @@ enum step ptx_reach(struct warp *warp, const struct insn *insn, uint32_t mask, s
                     struct reach *reach);
 /* Bytes at a generic address of a lane, for reading; NULL when they are not live. */
 const uint8_t *ptx_reach_read(const struct warp *warp, unsigned lane, uint64_t address, size_t bytes);
-/* step_cluster.c: bytes at an address of the shared window, of this block or another of its cluster; NULL when they are not there. */
+/*
+ * step_cluster.c: bytes at an address of the shared window, of this block or another of its cluster; NULL when they are
+ * not there.
+ */
 uint8_t *ptx_shared_of(const struct block *block, uint64_t address, size_t bytes);
 /* The block of the cluster whose shared memory holds a generic address; NULL: none. */
 const struct block *ptx_shared_owner(const struct block *block, uint64_t address);

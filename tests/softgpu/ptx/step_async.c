@@ -1,10 +1,11 @@
 /*
- * mbarrier objects and bulk copies. An object is 64 bits of shared memory: how many arrivals a phase expects, how many are pending, the bytes that
- * are still to come, and the phase's parity. The ISA leaves its layout open, so it is ours:
+ * mbarrier objects and bulk copies. An object is 64 bits of shared memory: how many arrivals a phase expects, how many
+ * are pending, the bytes that are still to come, and the phase's parity. The ISA leaves its layout open, so it is ours:
  *
  *     | 1 | parity | bytes + 2^21 (22 bits) | pending (20) | expected (20) |
  *
- * The blocks of a cluster run on one host thread, so nothing here needs to be atomic. Copies are made at once, and so complete before anyone can wait.
+ * The blocks of a cluster run on one host thread, so nothing here needs to be atomic. Copies are made at once, and so
+ * complete before anyone can wait.
  */
 #include "tests/softgpu/ptx/machine.h"
 #include "tests/softgpu/ptx/reach.h"
@@ -69,7 +70,10 @@ static const char *arrive(struct mbarrier *barrier, uint32_t count, bool drop, b
 	return NULL;
 }
 
-/* op: enum mbarrier_op. b: a count, bytes, a state or a parity; c: bytes of an arrival. FLAG_CLAMP: drops, FLAG_NAN: noComplete, FLAG_HIGH: parity. */
+/*
+ * op: enum mbarrier_op. b: a count, bytes, a state or a parity; c: bytes of an arrival. FLAG_CLAMP: drops, FLAG_NAN:
+ * noComplete, FLAG_HIGH: parity.
+ */
 static const char *change(struct warp *warp, const struct insn *insn, unsigned lane, uint64_t *object)
 {
 	uint64_t b = insn->b == NO_OPERAND ? 1 : slot(warp, insn->b)[lane],

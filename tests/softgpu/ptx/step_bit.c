@@ -77,7 +77,10 @@ static inline uint64_t insert(uint64_t x, uint64_t into, uint32_t start, uint32_
 	return (into & ~ones) | (x << start & ones);
 }
 
-/* PTX restricts place and length to 255. Beyond, 32-bit instructions of the hardware drop the upper bits; ptxas makes those of 64 bits from shifts. */
+/*
+ * PTX restricts place and length to 255. Beyond, 32-bit instructions of the hardware drop the upper bits; ptxas makes
+ * those of 64 bits from shifts.
+ */
 static inline uint32_t at_most_255(uint64_t value)
 {
 	return (uint32_t)value < 255 ? (uint32_t)value : 255;

@@ -1,6 +1,7 @@
 /*
- * Clusters: blocks that run together, and reach each other's shared memory. All of them run on one host thread, in turns, so that nothing here
- * needs to be atomic. In the shared window the address of another block's memory has that block's rank in its upper bits.
+ * Clusters: blocks that run together, and reach each other's shared memory. All of them run on one host thread, in
+ * turns, so that nothing here needs to be atomic. In the shared window the address of another block's memory has that
+ * block's rank in its upper bits.
  */
 #include "tests/softgpu/ptx/machine.h"
 #include "tests/softgpu/ptx/reach.h"

@@ -183,7 +183,10 @@ static uint16_t write_half(struct number number, const struct insn *insn, bool b
 	return ptx_half_bits(value, brain, insn->round);
 }
 
-/* A NaN between floats. From f64 and halves to f64 its payload goes along, quiet; the pieces that ptxas puts other conversions together from do otherwise. */
+/*
+ * A NaN between floats. From f64 and halves to f64 its payload goes along, quiet; the pieces that ptxas puts other
+ * conversions together from do otherwise.
+ */
 static uint64_t write_nan(uint64_t bits, const struct insn *insn)
 {
 	enum ptx_type from = insn->type2, to = insn->type;

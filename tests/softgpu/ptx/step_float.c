@@ -192,7 +192,9 @@ step_fn ptx_step_xorsign(enum float_op op)
 	return op == FLOAT_MIN ? min_xorsign_f32 : max_xorsign_f32;
 }
 
-/* abs and neg only touch the sign; a NaN of f32 becomes the one there is, one of f64 keeps its sign and becomes quiet. */
+/*
+ * abs and neg only touch the sign; a NaN of f32 becomes the one there is, one of f64 keeps its sign and becomes quiet.
+ */
 static inline uint64_t with_sign(uint64_t x, uint64_t changed, size_t bytes)
 {
 	if (bytes == 4)

@@ -1,9 +1,10 @@
 /*
- * Matrices of a warp: ldmatrix, and mma.m16n8 of f16, bf16 and tf32. Which lane holds which element is the ISA's figures: with g = lane / 4 and
- * t = lane % 4, a register of A has row g or g + 8 and the columns 2t and 2t + 1, and so on.
+ * Matrices of a warp: ldmatrix, and mma.m16n8 of f16, bf16 and tf32. Which lane holds which element is the ISA's
+ * figures: with g = lane / 4 and t = lane % 4, a register of A has row g or g + 8 and the columns 2t and 2t + 1, and so
+ * on.
  *
- * A product is exact in double; the sum is made in double and rounded once. The hardware cuts its sums in ways that nobody has written down, so
- * the last bits differ.
+ * A product is exact in double; the sum is made in double and rounded once. The hardware cuts its sums in ways that
+ * nobody has written down, so the last bits differ.
  */
 #include "tests/softgpu/ptx/machine.h"
 #include "tests/softgpu/ptx/reach.h"
@@ -23,7 +24,9 @@ static uint16_t element_at(const uint64_t *rows, unsigned lane_of_row, unsigned 
 	return value;
 }
 
-/* count: matrices; FLAG_HIGH: .trans; extra: the registers. Lanes 8n to 8n + 7 hold the addresses of matrix n's rows. */
+/*
+ * count: matrices; FLAG_HIGH: .trans; extra: the registers. Lanes 8n to 8n + 7 hold the addresses of matrix n's rows.
+ */
 STEP(ldmatrix)
 {
 	const uint32_t *registers = insn->extra;

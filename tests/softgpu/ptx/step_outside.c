@@ -79,7 +79,10 @@ static uint64_t next(struct arguments *arguments, size_t bytes)
 /* The formats are the kernel's; convert() lets only known conversions through, each with an argument of its type. */
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 
-/* One conversion, from behind its '%'; returns what follows it. The host's own printf makes it, from a format that was looked at here. */
+/*
+ * One conversion, from behind its '%'; returns what follows it. The host's own printf makes it, from a format that was
+ * looked at here.
+ */
 static const char *convert(const char *from, struct arguments *arguments, struct line *line)
 {
 	char format[32] = "%", text[TEXT_BYTES + 64], string[TEXT_BYTES];
@@ -121,7 +124,10 @@ static const char *convert(const char *from, struct arguments *arguments, struct
 	return from + 1;
 }
 
-/* int vprintf(const char *format, void *arguments). To standard output at once: the hardware waits for the next synchronisation. */
+/*
+ * int vprintf(const char *format, void *arguments). To standard output at once: the hardware waits for the next
+ * synchronisation.
+ */
 STEP(print)
 {
 	const struct call_site *site = insn->extra;

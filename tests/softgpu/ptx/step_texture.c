@@ -1,6 +1,6 @@
 /*
- * Texels by point sampling, and surfaces. A texture's memory is read like any other: what is no longer live is a fault. Where the ISA and the
- * programming guide say nothing, channels that a texture does not have are 0, 0 and 1.
+ * Texels by point sampling, and surfaces. A texture's memory is read like any other: what is no longer live is a fault.
+ * Where the ISA and the programming guide say nothing, channels that a texture does not have are 0, 0 and 1.
  */
 #include <math.h>
 

@@ -139,8 +139,8 @@ step_fn ptx_step_video(void);
 
 enum cmp_join { JOIN_NONE, JOIN_AND, JOIN_OR, JOIN_XOR };
 /*
- * a, b, and c joined as insn->width says. setp: d, and e or NO_OPERAND. set: d, as type2. Of pairs, setp writes the lower half's to d and the
- * upper's to e.
+ * a, b, and c joined as insn->width says. setp: d, and e or NO_OPERAND. set: d, as type2. Of pairs, setp writes the
+ * lower half's to d and the upper's to e.
  */
 step_fn ptx_step_compare(enum cmp_op op, enum ptx_type type, bool set);
 

@@ -1,4 +1,7 @@
-/* Barriers in shared memory, bulk copies and clusters: nvcc's kernels against results worked out here, and what goes wrong with them. */
+/*
+ * Barriers in shared memory, bulk copies and clusters: nvcc's kernels against results worked out here, and what goes
+ * wrong with them.
+ */
 #include "tests/softgpu/tests/check.h"
 
 #define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
@@ -305,7 +308,10 @@ static CUresult cluster_of_two(const char *text)
 
 static void bad_clusters(void)
 {
-	/* A block that does not exist, beyond another block's memory, a barrier that one block never reaches, and one that left. */
+	/*
+	 * A block that does not exist, beyond another block's memory, a barrier that one block never reaches, and one
+	 * that left.
+	 */
 	STATUS(CUDA_SUCCESS,
 	       cluster_of_two(KERNEL(
 		       "mov.u32 %r1, tile;\nmapa.shared::cluster.u32 %r2, %r1, 1;\nst.shared::cluster.u32 [%r2], %r1;\n"

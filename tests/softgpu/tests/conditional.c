@@ -3,8 +3,9 @@
 #include "tests/softgpu/tests/kernels.h"
 
 /*
- * count(n, handle, limit): ++*n, and sets the handle to *n < limit. set(handle, value). take(out, bytes, n): thread i of a block of n takes
- * `bytes` and keeps the address in out[i]; give(out, n) frees them; poke(at, value): *at = value. Written as nvcc writes it.
+ * count(n, handle, limit): ++*n, and sets the handle to *n < limit. set(handle, value). take(out, bytes, n): thread i
+ * of a block of n takes `bytes` and keeps the address in out[i]; give(out, n) frees them; poke(at, value): *at = value.
+ * Written as nvcc writes it.
  */
 static const char text[] =
 	".version 8.8\n.target sm_90\n.address_size 64\n"

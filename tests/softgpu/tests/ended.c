@@ -1,4 +1,7 @@
-/* Handles of what has ended: destroyed, unloaded, released, or left with the parent of a fork. Each use is an error, never a crash or a success. */
+/*
+ * Handles of what has ended: destroyed, unloaded, released, or left with the parent of a fork. Each use is an error,
+ * never a crash or a success.
+ */
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -215,7 +218,9 @@ static void after_fork(void)
 	leave(0);
 }
 
-/* What ends while work that needs it waits in a stream: the work is done first, or is an error, and the process lives. */
+/*
+ * What ends while work that needs it waits in a stream: the work is done first, or is an error, and the process lives.
+ */
 static void under_way(void)
 {
 	unsigned value = 3, n = 16, back = 0;

@@ -1,5 +1,6 @@
 /*
- * Fat binaries of nvcc 13.0 that hold one PTX text each, compressed: by LZ4 (--compress-mode=speed) and by zstd (the default). Made of
+ * Fat binaries of nvcc 13.0 that hold one PTX text each, compressed: by LZ4 (--compress-mode=speed) and by zstd (the
+ * default). Made of
  *
  *     extern "C" __global__ void seven(unsigned *out) { out[threadIdx.x] = 7; }
  */

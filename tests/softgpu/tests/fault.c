@@ -65,7 +65,10 @@ static void first_stays(void)
 	STATUS(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxCreate(&second, NULL, 0, 0));
 }
 
-/* SOFTGPU_FAULT_US: meanwhile the stream is busy, and other streams know nothing. An event behind it tells it, also when the stream is gone. */
+/*
+ * SOFTGPU_FAULT_US: meanwhile the stream is busy, and other streams know nothing. An event behind it tells it, also
+ * when the stream is gone.
+ */
 static void takes_time(void)
 {
 	CUstream stream, idle;

@@ -1,6 +1,7 @@
 /*
- * Texts and kernels that mean harm, by the driver's doors: each must be refused or end with the code that a real driver gives, with a log for what
- * was refused, in little time. The interpreter's own tests (ptx_text_test.c, ptx_faults_test.c) look closer; here is what an application sees.
+ * Texts and kernels that mean harm, by the driver's doors: each must be refused or end with the code that a real driver
+ * gives, with a log for what was refused, in little time. The interpreter's own tests (ptx_text_test.c,
+ * ptx_faults_test.c) look closer; here is what an application sees.
  */
 #include <unistd.h>
 

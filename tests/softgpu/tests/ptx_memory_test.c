@@ -1,6 +1,7 @@
 /*
- * No memory: the allocation number n fails, for rising n, until everything succeeds. Loading and launching must say PTX_OUT_OF_MEMORY each
- * time, give back what they took, and work the next time. A plain program, linked so that the library's allocations come here.
+ * No memory: the allocation number n fails, for rising n, until everything succeeds. Loading and launching must say
+ * PTX_OUT_OF_MEMORY each time, give back what they took, and work the next time. A plain program, linked so that the
+ * library's allocations come here.
  */
 #include <stdio.h>
 #include <stdlib.h>

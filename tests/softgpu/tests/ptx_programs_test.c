@@ -220,8 +220,8 @@ Test(ptx_programs, triton_like, .timeout = 30)
 }
 
 /*
- * A matrix of 16 by 16 and one of 16 by 8, row by row in shared memory, through ldmatrix (the second transposed) and one mma; lane l writes its
- * four elements of the product where the ISA says they belong.
+ * A matrix of 16 by 16 and one of 16 by 8, row by row in shared memory, through ldmatrix (the second transposed) and
+ * one mma; lane l writes its four elements of the product where the ISA says they belong.
  */
 static const char matrices[] =
 	".version 8.0\n.target sm_90\n.address_size 64\n"

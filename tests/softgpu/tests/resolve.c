@@ -120,7 +120,10 @@ static void injected_faults(void)
 	leave(0);
 }
 
-/* Every function there is, with nothing but zeros, before and after a context is current: an answer from each, and a driver that still works. */
+/*
+ * Every function there is, with nothing but zeros, before and after a context is current: an answer from each, and a
+ * driver that still works.
+ */
 static void all_zero(void)
 {
 	typedef unsigned (*any_function)(long, long, long, long, long, long, long, long, long, long, long, long);

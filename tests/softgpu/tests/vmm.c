@@ -222,7 +222,9 @@ static void not_as_plain(void)
 	leave(0);
 }
 
-/* A store and an atomic through a read-only mapping end the context; a load does not, and the bytes are as they were. */
+/*
+ * A store and an atomic through a read-only mapping end the context; a load does not, and the bytes are as they were.
+ */
 static void stores_fault(void)
 {
 	CUmemGenericAllocationHandle handle;
@@ -295,7 +297,10 @@ static void access_of_devices(void)
 	leave(0);
 }
 
-/* A call reaches memory by the access of its own device, not of the one that holds the memory; a copy between peers by those of both. */
+/*
+ * A call reaches memory by the access of its own device, not of the one that holds the memory; a copy between peers by
+ * those of both.
+ */
 static void calls_need_access(void)
 {
 	CUmemGenericAllocationHandle handle;

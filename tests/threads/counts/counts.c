@@ -1,5 +1,6 @@
 /*
- * Every call is counted exactly, also when more threads are alive than have counts of their own, and when all make their first call at once.
+ * Every call is counted exactly, also when more threads are alive than have counts of their own, and when all make
+ * their first call at once.
  */
 #include <pthread.h>
 #include <stdio.h>

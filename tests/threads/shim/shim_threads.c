@@ -1,6 +1,6 @@
 /*
- * The whole library under many threads, on the software GPU. Each scene knows how many violations it commits, and the library must have
- * counted exactly these: none lost, none made up.
+ * The whole library under many threads, on the software GPU. Each scene knows how many violations it commits, and the
+ * library must have counted exactly these: none lost, none made up.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -56,7 +56,10 @@ static void load(struct worker *worker)
 	CHECK(cuLaunchKernel(copy_kernel, COUNT / 256, 1, 1, 256, 1, 1, 0, worker->stream, params, NULL));
 }
 
-/* One round of everything: a launch that stores, one that only reads, a copy into the range, one beside it, then the end of the protection. */
+/*
+ * One round of everything: a launch that stores, one that only reads, a copy into the range, one beside it, then the
+ * end of the protection.
+ */
 static void round_of_all(struct worker *worker)
 {
 	cuconst_handle handle;
@@ -125,7 +128,10 @@ static void play_shared(void)
 	expect_exact();
 }
 
-/* One range of all: protected by one thread, written by all of them through calls, and lifted by another thread each time. */
+/*
+ * One range of all: protected by one thread, written by all of them through calls, and lifted by another thread each
+ * time.
+ */
 static cuconst_handle _Atomic passed;
 
 static void *write_common(void *unused)
@@ -363,8 +369,8 @@ static void play_exit(void)
 }
 
 /*
- * A pool: each thread reads its own range and stores beside all of them. Nobody runs over, so nothing is found, and each launch is judged for what it
- * is, while ranges come and go around it.
+ * A pool: each thread reads its own range and stores beside all of them. Nobody runs over, so nothing is found, and
+ * each launch is judged for what it is, while ranges come and go around it.
  */
 #define BESIDE_ROUNDS 20
 #define BESIDE_LAUNCHES 20

@@ -1,6 +1,7 @@
 /*
- * What memory of cuMemAlloc says of itself, attribute by attribute and error by error: one `question<TAB>answer` a line. Run with and without serving, the
- * answers are to be the same but for differences.tsv. Runs on any driver; asks nothing that leaves a context dead but last.
+ * What memory of cuMemAlloc says of itself, attribute by attribute and error by error: one `question<TAB>answer` a
+ * line. Run with and without serving, the answers are to be the same but for differences.tsv. Runs on any driver; asks
+ * nothing that leaves a context dead but last.
  */
 #define __CUDA_API_VERSION_INTERNAL 1
 #include <cuda.h>
@@ -226,6 +227,64 @@ static void mapped_only(void)
 	NEED(cuMemFree_v2(at));
 }
 
+/* Nodes that set memory and name no context, by each call that makes or edits one. */
+static void set_nodes(void)
+{
+	CUdeviceptr at = get(1000);
+	CUgraph graph;
+	CUgraphNode old = NULL, node = NULL;
+	CUgraphExec exec;
+	const CUDA_MEMSET_NODE_PARAMS set = {.dst = at, .value = 1, .elementSize = 1, .width = 100, .height = 1};
+	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
+	unsigned char byte = 0;
+
+	params.memset = (CUDA_MEMSET_NODE_PARAMS_v2){.dst = at, .value = 2, .elementSize = 1, .width = 1000, .height = 1};
+	NEED(cuGraphCreate(&graph, 0));
+	answer(status(cuGraphAddMemsetNode(&old, graph, NULL, 0, &set, NULL)), "set_node.add_old");
+	answer(status(cuGraphAddNode_v2(&node, graph, &old, NULL, 1, &params)), "set_node.add");
+	params.memset.value = 3;
+	answer(status(cuGraphNodeSetParams(node, &params)), "set_node.edit");
+	answer(params.memset.ctx ? "filled in" : "as it was", "set_node.parameters");
+	NEED(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	answer(status(cuGraphExecMemsetNodeSetParams(exec, old, &set, NULL)), "set_node.edit_exec_old");
+	answer(status(cuGraphExecNodeSetParams(exec, node, &params)), "set_node.edit_exec");
+	answer(status(cuGraphLaunch(exec, NULL)), "set_node.launch");
+	NEED(cuMemcpyDtoH_v2(&byte, at + 999, 1));
+	answer(number(byte), "set_node.byte");
+	NEED(cuGraphExecDestroy(exec));
+	NEED(cuGraphDestroy(graph));
+	NEED(cuMemFree_v2(at));
+}
+
+/* The same of nodes that copy. */
+static void copy_nodes(void)
+{
+	CUdeviceptr at = get(1000), from = get(1000);
+	CUgraph graph;
+	CUgraphNode node = NULL;
+	CUgraphExec exec;
+	const CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+	                            .srcDevice = from,
+	                            .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+	                            .dstDevice = at,
+	                            .WidthInBytes = 1000,
+	                            .Height = 1,
+	                            .Depth = 1};
+	CUresult added;
+
+	NEED(cuGraphCreate(&graph, 0));
+	added = cuGraphAddMemcpyNode(&node, graph, NULL, 0, &copy, NULL);
+	answer(status(added), "copy_node.add");
+	NEED(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	if (added == CUDA_SUCCESS)
+		answer(status(cuGraphExecMemcpyNodeSetParams(exec, node, &copy, NULL)), "copy_node.edit_exec");
+	answer(status(cuGraphLaunch(exec, NULL)), "copy_node.launch");
+	NEED(cuGraphExecDestroy(exec));
+	NEED(cuGraphDestroy(graph));
+	NEED(cuMemFree_v2(at));
+	NEED(cuMemFree_v2(from));
+}
+
 static void pitches(void)
 {
 	static const struct {
@@ -331,7 +390,10 @@ static void free_in_order(void)
 	answer(status(cuMemFree_v2(at)), "free_after_async");
 	answer(status(cuMemFreeAsync(0, stream)), "free_async_null");
 	at = get(1000);
-	/* Not asked: a second cuMemFreeAsync(), and one of an inner address. A real driver dies of it at the next synchronisation. */
+	/*
+	 * Not asked: a second cuMemFreeAsync(), and one of an inner address. A real driver dies of it at the next
+	 * synchronisation.
+	 */
 	NEED(cuMemFree_v2(at));
 	NEED(cuStreamSynchronize(stream));
 	NEED(cuStreamDestroy_v2(stream));
@@ -414,6 +476,8 @@ int main(void)
 	every_size();
 	wrong_calls();
 	mapped_only();
+	set_nodes();
+	copy_nodes();
 	pitches();
 	free_memory();
 	contexts();

@@ -1,4 +1,7 @@
-/* Serving on a driver that keeps books: what is left behind after failures, who may access what, what a free waits for. One thread. */
+/*
+ * Serving on a driver that keeps books: what is left behind after failures, who may access what, what a free waits for.
+ * One thread.
+ */
 #include <string.h>
 
 #include "tests/twins/serve/check.h"
@@ -82,7 +85,10 @@ static void one_empty_slab_is_kept(void)
 	NEED(serve_cuMemFree_v2(first));
 }
 
-/* All that is there is taken, also by what is kept; then it is out of memory, and what is freed can be taken again in another shape. */
+/*
+ * All that is there is taken, also by what is kept; then it is out of memory, and what is freed can be taken again in
+ * another shape.
+ */
 static void out_of_memory_and_after(void)
 {
 	CUdeviceptr at, more[4];
@@ -120,7 +126,9 @@ static void a_free_waits_and_fails_whole(void)
 	CHECK(serve_context(at) == fake_context(2));
 	NEED(serve_cuMemFree_v2(at));
 	CHECK_EQUAL(fake_state().synchronized, waits + 1);
-	/* From another context of the device: both are waited for; from one of another device, or from none: the owner. */
+	/*
+	 * From another context of the device: both are waited for; from one of another device, or from none: the owner.
+	 */
 	at = get(100);
 	fake_enter(5);
 	NEED(serve_cuMemFree_v2(at));
@@ -260,7 +268,10 @@ static void use_everything(unsigned context)
 			NEED(serve_cuMemFree_v2(at[i]));
 }
 
-/* Each driver call fails once, with each of the errors; afterwards everything is given back. Ending calls do not fail: what a driver that cannot unmap leaves is its own. */
+/*
+ * Each driver call fails once, with each of the errors; afterwards everything is given back. Ending calls do not fail:
+ * what a driver that cannot unmap leaves is its own.
+ */
 static void every_call_fails_once(void)
 {
 	static const CUresult errors[] = {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_SUPPORTED};
@@ -279,7 +290,10 @@ static void every_call_fails_once(void)
 			fake_fail(0, 0, CUDA_SUCCESS);
 			end_all_contexts();
 			struct fake_state left = fake_state();
-			/* A failed unmap, release or unreserve leaves that one thing, and nothing that the events still hold. */
+			/*
+			 * A failed unmap, release or unreserve leaves that one thing, and nothing that the events still
+			 * hold.
+			 */
 			CHECK(left.told == 0 && left.reservations <= 1 && left.handles <= 1 && left.mappings <= 1);
 			CHECK(left.plain == 0);
 			CHECK_EQUAL(serve_counts().blocks, 0);

@@ -1,6 +1,7 @@
 /*
- * A driver of the calls that serving makes, without a GPU and without memory: it keeps books on reservations, handles, mappings and who may access
- * them, and ends the program when they are used wrongly or when a lock of serving's is held around a call.
+ * A driver of the calls that serving makes, without a GPU and without memory: it keeps books on reservations, handles,
+ * mappings and who may access them, and ends the program when they are used wrongly or when a lock of serving's is held
+ * around a call.
  *
  * Contexts are 1 to FAKE_CONTEXTS; context c is on device c % FAKE_DEVICES.
  */

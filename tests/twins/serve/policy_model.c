@@ -1,6 +1,6 @@
 /*
- * Serving, on the driver that keeps books, against a model of what a program holds: random sizes, contexts, frees that wait and frees in a stream's order, and
- * ends of contexts. `serve_policy [ROUNDS [SEED]]`.
+ * Serving, on the driver that keeps books, against a model of what a program holds: random sizes, contexts, frees that
+ * wait and frees in a stream's order, and ends of contexts. `serve_policy [ROUNDS [SEED]]`.
  */
 #include "tests/twins/serve/check.h"
 #include "tests/twins/serve/fake.h"

@@ -1,6 +1,7 @@
 /*
- * Programs that allocate, under serving or not: `[SERVE_LEAVE=BYTES] serve_scenes SCENE`. Each checks itself; what it prints are figures, `name value` a line. Every byte that is
- * handed out is written with a pattern of its piece's and read back before it is freed, so that pieces that overlap, move or vanish are found.
+ * Programs that allocate, under serving or not: `[SERVE_LEAVE=BYTES] serve_scenes SCENE`. Each checks itself; what it
+ * prints are figures, `name value` a line. Every byte that is handed out is written with a pattern of its piece's and
+ * read back before it is freed, so that pieces that overlap, move or vanish are found.
  */
 #define __CUDA_API_VERSION_INTERNAL 1
 #include <cuda.h>
@@ -201,7 +202,10 @@ static void torch(void)
 	CHECK_EQUAL(free_memory(), before);
 }
 
-/* A framework's way: out of memory, the cache is flushed, and the same size is there. Until nothing is left, in three shapes. */
+/*
+ * A framework's way: out of memory, the cache is flushed, and the same size is there. Until nothing is left, in three
+ * shapes.
+ */
 static void out_of_memory(void)
 {
 	enum { ROOM = 4096 };

@@ -1,8 +1,8 @@
 /*
  * A slab against a naive model: an array with the owner of each unit. `slab_model [ROUNDS [SEED]]`.
  *
- * After every step: pieces never overlap, take succeeds exactly when the model has a run that is long enough, and in the first of them; find and next
- * say what the model says, for any byte.
+ * After every step: pieces never overlap, take succeeds exactly when the model has a run that is long enough, and in
+ * the first of them; find and next say what the model says, for any byte.
  */
 #include <string.h>
 

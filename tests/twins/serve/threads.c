@@ -1,6 +1,6 @@
 /*
- * Threads that allocate, ask, free and change peers in the same contexts; then the same while contexts end under them. On the driver that keeps books, so
- * this runs under TSan. `serve_threads [ROUNDS]`.
+ * Threads that allocate, ask, free and change peers in the same contexts; then the same while contexts end under them.
+ * On the driver that keeps books, so this runs under TSan. `serve_threads [ROUNDS]`.
  */
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,13 +1,11 @@
 /*
- * Bodies of conditional nodes, on a driver of a few functions: what was destroyed is never asked about again, though its node's handle comes back
- * for a node of which nobody saw the bodies (a clone's).
+ * Bodies of conditional nodes, on a driver of a few functions: what was destroyed is never asked about again, though
+ * its node's handle comes back for a node of which nobody saw the bodies (a clone's).
  */
 #include <criterion/criterion.h>
 
 #include "shim/effects/graphs.h"
-
-#define GRAPH(n) ((CUgraph)(uintptr_t)(0x1000 + (n)))
-#define NODE(n) ((CUgraphNode)(uintptr_t)(0x2000 + (n)))
+#include "tests/unit/effect/fake_graph.h"
 
 /* Graph n holds node n: graph 0 and 1 a conditional one, graph 2 a memset. */
 static bool alive[8];
@@ -28,17 +26,6 @@ static CUresult get_type(CUgraphNode node, CUgraphNodeType *type)
 	return CUDA_SUCCESS;
 }
 
-static CUresult get_memset(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *params)
-{
-	*params = (CUDA_MEMSET_NODE_PARAMS){.dst = 4096, .elementSize = 1, .width = 64, .height = 1};
-	return CUDA_SUCCESS;
-}
-
-static CUresult get_memcpy(CUgraphNode node, CUDA_MEMCPY3D *params)
-{
-	return CUDA_ERROR_INVALID_VALUE;
-}
-
 static CUresult get_child(CUgraphNode node, CUgraph *graph)
 {
 	return CUDA_ERROR_INVALID_VALUE;
@@ -47,11 +34,7 @@ static CUresult get_child(CUgraphNode node, CUgraph *graph)
 /* graph -> conditional node -> body -> conditional node -> inner body -> memset */
 static void build(void)
 {
-	drv.cuGraphGetNodes = get_nodes;
-	drv.cuGraphNodeGetType = get_type;
-	drv.cuGraphMemsetNodeGetParams = get_memset;
-	drv.cuGraphMemcpyNodeGetParams = get_memcpy;
-	drv.cuGraphChildGraphNodeGetGraph = get_child;
+	fake_graph_start(get_nodes, get_type, get_child);
 	for (unsigned n = 0; n < 2; n++) {
 		CUgraph body = GRAPH(n + 1);
 		CUgraphNode node = NODE(n);

@@ -1,15 +1,15 @@
 /*
- * Edits of executable graphs that cannot be followed, on a driver of a few functions: for want of memory, or since they name a node that nobody knows. The
- * launches that come after such an edit are counted as not judged, and no others are.
+ * Edits of executable graphs that cannot be followed, on a driver of a few functions: for want of memory, or since they
+ * name a node that nobody knows. The launches that come after such an edit are counted as not judged, and no others
+ * are.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
 #include "shim/effects/graphs.h"
 #include "shim/hook_state.h"
+#include "tests/unit/effect/fake_graph.h"
 
-#define GRAPH(n) ((CUgraph)(uintptr_t)(0x1000 + (n)))
-#define NODE(n) ((CUgraphNode)(uintptr_t)(0x2000 + (n)))
 #define EXEC ((CUgraphExec)(uintptr_t)0x3000)
 
 /* Linked in place of the allocator's, by --wrap. */
@@ -47,17 +47,6 @@ static CUresult get_type(CUgraphNode node, CUgraphNodeType *type)
 	return CUDA_SUCCESS;
 }
 
-static CUresult get_memset(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *params)
-{
-	*params = (CUDA_MEMSET_NODE_PARAMS){.dst = 4096, .elementSize = 1, .width = 64, .height = 1};
-	return CUDA_SUCCESS;
-}
-
-static CUresult get_memcpy(CUgraphNode node, CUDA_MEMCPY3D *params)
-{
-	return CUDA_ERROR_INVALID_VALUE;
-}
-
 static CUresult get_child(CUgraphNode node, CUgraph *graph)
 {
 	*graph = GRAPH(1);
@@ -68,11 +57,7 @@ static void instantiate(void)
 {
 	CUgraphExec exec = EXEC;
 	struct call call = {0};
-	drv.cuGraphGetNodes = get_nodes;
-	drv.cuGraphNodeGetType = get_type;
-	drv.cuGraphMemsetNodeGetParams = get_memset;
-	drv.cuGraphMemcpyNodeGetParams = get_memcpy;
-	drv.cuGraphChildGraphNodeGetGraph = get_child;
+	fake_graph_start(get_nodes, get_type, get_child);
 	effect_instantiate(&call, &exec, GRAPH(0));
 	call.after(&call, CUDA_SUCCESS);
 }

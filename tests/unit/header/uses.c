@@ -1,6 +1,6 @@
 /*
- * What a program that was not written for us does with cuconst.h: compiled as strict C11 and as C++11, without _GNU_SOURCE, and run without the
- * library, where every function answers that nothing is active.
+ * What a program that was not written for us does with cuconst.h: compiled as strict C11 and as C++11, without
+ * _GNU_SOURCE, and run without the library, where every function answers that nothing is active.
  */
 #include "shim/cuconst.h"
 

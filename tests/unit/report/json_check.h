@@ -1,4 +1,7 @@
-/* Is this text one JSON value (RFC 8259, UTF-8 checked elsewhere)? A strict recogniser, written apart from the writer it judges. */
+/*
+ * Is this text one JSON value (RFC 8259, UTF-8 checked elsewhere)? A strict recogniser, written apart from the writer
+ * it judges.
+ */
 #ifndef CUCONST_TESTS_JSON_CHECK_H
 #define CUCONST_TESTS_JSON_CHECK_H
 

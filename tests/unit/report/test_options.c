@@ -158,7 +158,10 @@ Test(options, without_a_place_to_complain)
 	cr_assert_eq(opt.mode, MODE_LOG);
 }
 
-/* Each option that the parser takes is in the help, and each line of the help is an option that the parser takes with the default shown there. */
+/*
+ * Each option that the parser takes is in the help, and each line of the help is an option that the parser takes with
+ * the default shown there.
+ */
 Test(options, help_lists_exactly_what_is_parsed)
 {
 	static const char *const names[] = {"enabled",        "mode",         "log",        "text",  "exitcode",

@@ -147,7 +147,10 @@ Test(output, full_disk_is_counted)
 	cr_assert_eq(output_trouble().log_errno, ENOSPC);
 }
 
-/* A write that was cut leaves a torn line; the next record starts on a line of its own. SIGXFSZ must not end the process. */
+/*
+ * A write that was cut leaves a torn line; the next record starts on a line of its own. SIGXFSZ must not end the
+ * process.
+ */
 Test(output, file_size_limit)
 {
 	struct rlimit limit = {10, RLIM_INFINITY};
@@ -182,7 +185,9 @@ Test(output, all_descriptors_closed)
 	cr_assert_str_eq(slurp(log_path), "one\ntwo\nthree\n");
 }
 
-/* The program closes our descriptor and gets its number for a file of its own: that file is left alone, and stays open. */
+/*
+ * The program closes our descriptor and gets its number for a file of its own: that file is left alone, and stays open.
+ */
 Test(output, descriptor_taken_by_the_program)
 {
 	char *mine = NULL;

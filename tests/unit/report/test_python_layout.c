@@ -11,7 +11,10 @@ static int line(const char *table, size_t size, int64_t at)
 
 Test(python_layout, lines_of_311)
 {
-	/* one instruction on line 10 (short form); two on 11 (code 11); one on 10 - 3 (long form, svarint 7 = -3); one without a line */
+	/*
+	 * one instruction on line 10 (short form); two on 11 (code 11); one on 10 - 3 (long form, svarint 7 = -3); one
+	 * without a line
+	 */
 	static const char table[] = "\x80\x11"
 				    "\xd9\x01\x02"
 				    "\xf0\x07\x01\x01\x01"

@@ -1,6 +1,6 @@
 /*
- * Many threads record, intern, suppress and take sites at once, and fork in the middle. A plain program: Criterion does not run under ThreadSanitizer, which
- * this is built with where the compiler has it.
+ * Many threads record, intern, suppress and take sites at once, and fork in the middle. A plain program: Criterion does
+ * not run under ThreadSanitizer, which this is built with where the compiler has it.
  */
 #include <fcntl.h>
 #include <pthread.h>

@@ -6,7 +6,7 @@ import ctypes
 import dataclasses
 from typing import Any, Optional
 
-from ._errors import NotActiveError, Result, error
+from ._errors import CuconstError, NotActiveError, Result, error
 
 NO_BASELINE = 1
 STREAM = 2
@@ -81,6 +81,7 @@ _PROTOTYPES = {
     "cuconst_dlpack_view": (ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_int, ctypes.c_int, _u64]),
     "cuconst_dlpack_view_known": (ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]),
     "cuconst_last_cuda_error": (ctypes.c_int, []),
+    "cuconst_result_text": (ctypes.c_char_p, [ctypes.c_int]),
 }
 
 
@@ -108,6 +109,7 @@ class Library:
     dlpack_view: Any
     dlpack_view_known: Any
     last_cuda_error: Any
+    result_text: Any
 
 
 def _load() -> Optional[Library]:
@@ -128,9 +130,10 @@ def library() -> Library:
     return _library
 
 
-def fail(code: int, what: str) -> Exception:
+def fail(code: int, what: str) -> CuconstError:
     """The exception for a result; asks for the driver's error of this thread, so call it right after the failing call."""
-    return error(code, what, _library.last_cuda_error() if _library else 0)
+    loaded = library()
+    return error(code, what, loaded.result_text(code).decode(), loaded.last_cuda_error())
 
 
 def active() -> bool:

@@ -172,7 +172,8 @@ def layout_of(obj: Any) -> Layout:
     if hasattr(obj, "__array_interface__") or isinstance(obj, (bytes, bytearray, memoryview)):
         raise TypeError(f"{what}: lives on the host: only CUDA device memory can be protected")
     raise TypeError(
-        f"{what}: cannot be protected: it has neither __cuda_array_interface__ nor __dlpack__, and is no (ptr, nbytes) pair"
+        f"{what}: is no device memory: give one array of CuPy, PyTorch, JAX or Numba (whatever has __cuda_array_interface__ or __dlpack__), "
+        "or a tuple (ptr, nbytes)"
     )
 
 

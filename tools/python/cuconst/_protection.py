@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Optional
 
 from . import _library
-from ._errors import CuconstError, Result, error
+from ._errors import CuconstError, Result
 from ._memory import Memory, memory_of
 from ._pieces import Piece
 
@@ -92,7 +92,7 @@ class Protection:
         """
         opened = list(self._open.handles)
         if not opened and self._pieces:
-            raise error(Result.STALE_HANDLE, self._label)
+            raise _library.fail(Result.STALE_HANDLE, self._label)
         unchanged = True
         for handle, _ in opened:
             code = _library.library().check(handle)
@@ -259,8 +259,10 @@ def check(handle: Optional[Protection] = None) -> bool:
     """Waits for pending work and compares one protection, or everything, with its baseline. True: unchanged since the last check; a
     change is in the log. Raises CuconstError, with code BUSY while a stream capture is running.
     """
-    if handle is not None:
+    if isinstance(handle, Protection):
         return handle.check()
+    if handle is not None:
+        raise TypeError(f"check() takes what protect() gave, or nothing for all, not {type(handle).__name__}")
     code = _library.library().check(0)
     if code not in (Result.OK, Result.CHANGED):
         raise _library.fail(code, "check()")

@@ -185,7 +185,7 @@ def _checked(obj: Any) -> ReadOnly:
     """The view, made where it is the first of its memory. Raises what readonly() does."""
     _library.library()
     source = _source_of(obj)
-    _view(layout_of(source))
+    _view(layout_of(obj if isinstance(source, _Pair) else source))
     mask = (_interface_of(source) or {}).get("mask")
     if mask is not None:
         readonly(mask)

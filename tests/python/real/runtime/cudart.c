@@ -1,4 +1,7 @@
-/* Runtime functions above the driver calls that NVIDIA's make. CUDART_STATIC: inside an extension, hidden, as a static cudart is. */
+/*
+ * Runtime functions above the driver calls that NVIDIA's make. CUDART_STATIC: inside an extension, hidden, as a static
+ * cudart is.
+ */
 #include "driver.h"
 
 #ifdef CUDART_STATIC

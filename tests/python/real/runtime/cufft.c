@@ -1,6 +1,6 @@
 /*
- * Plans and executions, by a kernel of its own as NVIDIA's: one for the output, and for a complex-to-real transform of several dimensions
- * one that uses the input as scratch, which is what cuFFT's contract allows it.
+ * Plans and executions, by a kernel of its own as NVIDIA's: one for the output, and for a complex-to-real transform of
+ * several dimensions one that uses the input as scratch, which is what cuFFT's contract allows it.
  */
 #include "driver.h"
 

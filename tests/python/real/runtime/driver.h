@@ -1,6 +1,6 @@
 /*
- * What the look-alikes of this folder have in common: the driver as the real libraries find it, by dlopen and cuGetProcAddress, and
- * the kernel `fill` of tests/misuse/kernels.ptx ($MISUSE_PTX).
+ * What the look-alikes of this folder have in common: the driver as the real libraries find it, by dlopen and
+ * cuGetProcAddress, and the kernel `fill` of tests/misuse/kernels.ptx ($MISUSE_PTX).
  */
 #ifndef RUNTIME_DRIVER_H
 #define RUNTIME_DRIVER_H
