@@ -1,6 +1,8 @@
 /*
- * Random courses of protections, frees, mappings, modules, captures and launches: launch_random list|block SEED STEPS. With `list` each launch has its parameters in a list, so
- * that it may be answered from memory (shim/effects/launch_memo.h); with `block` in one block, so that it never is. What is printed, and what is recorded, must be the same.
+ * Random courses of protections, frees, mappings, modules, captures and launches: launch_random list|block SEED STEPS.
+ * With `list` each launch has its parameters in a list, so that it may be answered from memory
+ * (shim/effects/launch_memo.h); with `block` in one block, so that it never is. What is printed, and what is recorded,
+ * must be the same.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -36,7 +38,7 @@
 #define TWO(out)                                                                                                       \
 	".visible .entry two(" TWO_PARAMS ")\n" REGISTERS "ld.param.u64 %rd1, [" out                                   \
 	"];\nld.param.u64 %rd2, [v];\nst.global.u64 [%rd1], %rd2;\nret;\n}\n"
-/* With that number, which is the last parameter, it stores through its second pointer, else through what it loads by its first. */
+/* With that number, its last parameter, it stores through its second pointer, else through what it loads by its first. */
 #define CHOICE(name, type, number)                                                                                     \
 	".visible .entry " name "(" THREE ", .param ." type " n)\n" REGISTERS                                          \
 	"ld.param.u64 %rd1, [a];\nld.param.u64 %rd2, [b];\nld.param." type " %r1, [n];\nld.param.u32 %r2, [v];\n"      \

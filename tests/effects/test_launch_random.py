@@ -1,4 +1,4 @@
-"""Random courses of launches: answered from memory where that can be, and judged anew each time. What is counted, told and recorded is the same."""
+"""Random courses of launches, answered from memory or judged anew: what is counted, told and recorded is the same."""
 import json
 import os
 import pathlib
@@ -24,12 +24,14 @@ def records(log):
 
 def play(how, seed, options, tmp_path):
     log = tmp_path / how
-    env = {**os.environ, "LD_PRELOAD": os.environ.get("CUCONST_BEFORE_LIBRARY", "") + str(BUILD / "shim" / "libcuconst.so"),
+    preload = os.environ.get("CUCONST_BEFORE_LIBRARY", "") + str(BUILD / "shim" / "libcuconst.so")
+    env = {**os.environ, "LD_PRELOAD": preload,
            "SOFTGPU_ORDER": "serial", "SOFTGPU_QUIET": "1", "CUCONST_OPTIONS": f"text=0:cache=0:log={log}:{options}"}
     done = subprocess.run([PROGRAM, how, str(seed), str(STEPS)], capture_output=True, text=True, timeout=120, env=env)
     told = sorted(records(log))
     assert told, done
-    # Handles of a module that was loaded again are the old ones or not, by chance: what was counted of them goes on, or begins anew.
+    # Handles of a module that was loaded again are the old ones or not, by chance: what was counted of them goes on, or
+    # begins anew.
     if seed % 2:
         return done.returncode, CHECKS.sub("", done.stdout), done.stderr, []
     return done.returncode, done.stdout, done.stderr, told

@@ -420,7 +420,8 @@ static void play_beside(void)
 }
 
 /*
- * What is remembered of a launch while all threads launch the same kernels, their ranges come and go, and modules too: each launch is judged for what is protected then.
+ * What is remembered of a launch while all threads launch the same kernels, their ranges come and go, and modules too:
+ * each launch is judged for what is protected then.
  */
 #define AGAIN_ROUNDS 40
 #define AGAIN_BEFORE 10
