@@ -50,7 +50,8 @@ static inline bool read_words(struct now *now, uint64_t word[MEMO_WORDS])
 			memcpy(&value, bytes, sizeof value);
 			if (HOOK_LIKELY(value < low || value >= high))
 				continue;
-			if (now->words == MEMO_WORDS)
+			/* The same as memo_draft_word(): a place has 8 bits for each. */
+			if (now->words == MEMO_WORDS || at > UINT8_MAX)
 				return false;
 			now->at |= (uint64_t)at << 8 * now->words;
 			now->mixed = memo_mixed(now->mixed, value);

@@ -391,8 +391,10 @@ HOOK_HOT CUresult judge_after(struct call *call, CUresult result)
 
 HOOK_COLD void judge_again_looks(const char *api, CUresult result)
 {
+	/* Which asks the driver, as after any call: inside the hook. */
 	if (result != CUDA_SUCCESS)
 		fault_seen(api, result);
+	hook_thread.depth--;
 	verify_poll();
 	if (options_get()->mode == MODE_STRICT)
 		verify_wait_told();

@@ -23,17 +23,18 @@ CUresult judge_before(struct call *call);
  */
 CUresult judge_after(struct call *call, CUresult result);
 
-/* For what comes after a launch: an error, and results of earlier checks. */
+/* For what comes after a launch: an error, and results of earlier checks. It ends the hook. */
 void judge_again_looks(const char *api, CUresult result);
 
 /* The same for a launch that memo_passes() answered; it ends what that began. */
 static inline CUresult judge_again(const char *api, CUresult result)
 {
-	hook_thread.depth--;
 	hook_thread.launches += result == CUDA_SUCCESS;
 	if (HOOK_UNLIKELY(result != CUDA_SUCCESS || atomic_load_explicit(&hook_line.in_flight, memory_order_relaxed) ||
 	                  atomic_load_explicit(&hook_line.telling, memory_order_relaxed)))
 		judge_again_looks(api, result);
+	else
+		hook_thread.depth--;
 	return result;
 }
 

@@ -103,6 +103,17 @@ static void twin_lost(const char *argument)
 	EXPECT(sum_of(100, 0) == 99 * 50 && stats().verified > 0);
 }
 
+/* One that also stores into a range without a twin is compared each time. */
+static void half(const char *argument)
+{
+	read_often();
+	protect(q, 4, "q");
+	for (unsigned i = 1; i <= OFTEN; i++) {
+		EXPECT(sum_of(100, 0) == 99 * 50); /* the number that is there already */
+		EXPECT(stats().verified >= i);
+	}
+}
+
 /* A second range around the address, whose owner is the program: its launch is not kept from writing there. */
 static void owned(const char *argument)
 {
@@ -133,6 +144,17 @@ static void owned_by_library(const char *argument)
 	CHECK(launch_as_owner(kernel_of("read_or_store"), stream, params));
 	CHECK(cuStreamSynchronize(stream));
 	EXPECT(word_at(w) == 45);
+}
+
+/* What that library does is suppressed: it must not meet a twin that others were given. */
+static void suppressed(const char *argument)
+{
+	int count = 100, yes = 1;
+	void *params[] = {&w, &q, &count, &yes};
+	read_often();
+	CHECK(launch_as_owner(kernel_of("read_or_store"), stream, params));
+	CHECK(cuStreamSynchronize(stream));
+	EXPECT(word_at(w) == 99 * 50);
 }
 
 static void captured(const char *argument)
@@ -211,6 +233,8 @@ static const struct scene scenes[] = {
 	{"twin_lost", twin_lost},
 	{"owned", owned},
 	{"owned_by_library", owned_by_library},
+	{"suppressed", suppressed},
+	{"half", half},
 	{"captured", captured},
 	{"overlapping", overlapping},
 	{"boxed", boxed},

@@ -7,11 +7,18 @@ from player import HERE, play as play_scene
 play = functools.partial(play_scene, "again", SWAP_PTX=str(HERE / "swap.ptx"))
 
 
-@pytest.mark.parametrize("scene", ["ended", "mapped_again", "twin_lost", "owned", "owned_by_library", "captured", "overlapping"])
+@pytest.mark.parametrize("scene", ["ended", "mapped_again", "twin_lost", "half", "owned", "owned_by_library", "captured", "overlapping"])
 def test_goes_on_in_strict(scene, tmp_path):
     done = play(scene, tmp_path, "strict")
     assert done.returncode == 0, done
     assert not done.violations, done
+
+
+def test_what_is_suppressed_goes_on(tmp_path):
+    (tmp_path / "hidden").write_text("library:libagain_owner*\n")
+    done = play("suppressed", tmp_path, "strict", options=f":suppressions={tmp_path}/hidden")
+    assert done.returncode == 0, done
+    assert not done.violations and done.records[-1]["suppressed"] == 1, done.records
 
 
 @pytest.mark.parametrize("scene,kernel", [("store", "read_or_store"), ("boxed", "boxed")])

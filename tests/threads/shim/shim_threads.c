@@ -419,6 +419,72 @@ static void play_beside(void)
 	EXPECT(now.verified < now.near + now.clean);
 }
 
+/*
+ * What is remembered of a launch while all threads launch the same kernels, their ranges come and go, and modules too:
+ * each launch is judged for what is protected then.
+ */
+#define AGAIN_ROUNDS 40
+#define AGAIN_BEFORE 10
+#define AGAIN_INSIDE 2
+#define AGAIN_AFTER 6
+
+static void *again(void *data)
+{
+	struct worker *worker = data;
+	cuconst_handle kept, handle;
+	CHECK(cuCtxSetCurrent(context));
+	CHECK(cuMemAlloc(&worker->at, 3 * SIZE));
+	CHECK(cuMemAlloc(&worker->other, SIZE));
+	CHECK(cuMemsetD8(worker->at, 1, 3 * SIZE));
+	CHECK(cuStreamCreate(&worker->stream, CU_STREAM_NON_BLOCKING));
+	CHECK(cuconst_protect(worker->at + 2 * SIZE, SIZE, "kept", 0, NULL, &kept));
+	for (int round = 0; round < AGAIN_ROUNDS; round++) {
+		struct cuconst_protect_info info = {.size = sizeof info, .stream = worker->stream};
+		for (int i = 0; i < AGAIN_BEFORE; i++)
+			store(worker);
+		CHECK(cuconst_protect(worker->at, SIZE, "again", CUCONST_STREAM, &info, &handle));
+		for (int i = 0; i < AGAIN_INSIDE; i++) {
+			load(worker);
+			store(worker);
+		}
+		CHECK(cuStreamSynchronize(worker->stream));
+		CHECK(cuconst_unprotect(handle));
+		for (int i = 0; i < AGAIN_AFTER; i++)
+			store(worker);
+	}
+	CHECK(cuStreamSynchronize(worker->stream));
+	CHECK(cuconst_unprotect(kept));
+	atomic_fetch_add(&expected, AGAIN_ROUNDS * AGAIN_INSIDE);
+	return NULL;
+}
+
+static void *load_and_unload(void *unused)
+{
+	static const char text[] = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry none()\n{\nret;\n}\n";
+	CUmodule loaded;
+	CHECK(cuCtxSetCurrent(context));
+	while (!atomic_load(&stop)) {
+		CHECK(cuModuleLoadData(&loaded, text));
+		CHECK(cuModuleUnload(loaded));
+		usleep(200);
+	}
+	return NULL;
+}
+
+static void play_again(void)
+{
+	struct worker workers[THREADS] = {0};
+	pthread_t loading;
+	CHECK(pthread_create(&loading, NULL, load_and_unload, NULL));
+	run(workers, again);
+	atomic_store(&stop, true);
+	CHECK(pthread_join(loading, NULL));
+	expect_exact();
+	struct cuconst_stats now = stats();
+	EXPECT(now.near == THREADS * AGAIN_ROUNDS * (AGAIN_BEFORE + AGAIN_AFTER));
+	EXPECT(now.stores == THREADS * AGAIN_ROUNDS * AGAIN_INSIDE && now.clean == now.stores && !now.unknown);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -426,7 +492,7 @@ int main(int argc, char **argv)
 		void (*play)(void);
 	} scenes[] = {{"own", play_own},       {"shared", play_shared},   {"common", play_common},
 	              {"graphs", play_graphs}, {"capture", play_capture}, {"first", play_first},
-	              {"exit", play_exit},     {"beside", play_beside}};
+	              {"exit", play_exit},     {"beside", play_beside},   {"again", play_again}};
 	start();
 	fill_kernel = kernel("fill");
 	copy_kernel = kernel("copy");

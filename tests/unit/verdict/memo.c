@@ -7,20 +7,28 @@
 #include "shim/effects/launches.h"
 #include "shim/hook_state.h"
 #include "shim/kernels/function.h"
+#include "shim/verdict/fault.h"
+#include "shim/verdict/judge_internal.h"
 #include "shim/verdict/neighbours.h"
 #include "shim/verdict/protect.h"
 
 #define BESIDE UINT64_C(0x3000)
 #define ROUNDS 20000
 
+#define WIDE 4000 /* number of the function whose parameters have so many words */
+#define WIDE_WORDS 160
+
+static unsigned more; /* parameters of each function than its handle says: it was loaded again */
+
 /* Handles: so many parameters of 8 bytes, and one of 4. */
 static CUresult param_info(CUfunction function, size_t index, size_t *ret_offset, size_t *ret_bytes)
 {
-	size_t count = (uintptr_t)function >> 4 & 0xff;
+	size_t count = ((uintptr_t)function >> 4 & 0xff) + more,
+	       words = (uintptr_t)function >> 12 == WIDE ? WIDE_WORDS : 1;
 	if (index > count)
 		return CUDA_ERROR_INVALID_VALUE;
-	*ret_offset = index * 8;
-	*ret_bytes = index < count ? 8 : 4;
+	*ret_offset = index * 8 * words;
+	*ret_bytes = index < count ? 8 * words : 4;
 	return CUDA_SUCCESS;
 }
 
@@ -170,6 +178,30 @@ Test(memo, more_parameters_and_larger_ones, .init = set_up)
 	}
 }
 
+/* A place has room for numbers of words up to 255: of two that differ by 256 one must not be taken for the other. */
+Test(memo, words_far_from_the_first, .init = set_up)
+{
+	uint64_t block[2 * WIDE_WORDS] = {0};
+	int number = 7;
+	void *params[] = {block, block + WIDE_WORDS, &number};
+	CUfunction reading = function(WIDE, 2);
+	has_paths(reading, &none_stored);
+	for (unsigned words = 1; words <= MEMO_WORDS; words++) {
+		uint64_t *last = &block[words - 1], *far = last + 256;
+		*last = BESIDE;
+		judge(reading, params);
+		cr_assert(passes(reading, params), "%u words", words);
+		*last = 0;
+		*far = BESIDE;
+		cr_assert(!passes(reading, params), "%u words, the last of them far behind", words);
+		judge(reading, params);
+		cr_assert(!passes(reading, params), "%u words, that was not kept", words);
+		*far = 0;
+		*last = BESIDE;
+		cr_assert(passes(reading, params), "%u words, the first launch is still known", words);
+	}
+}
+
 Test(memo, a_handle_may_mean_another_function, .init = set_up)
 {
 	uint64_t value = BESIDE;
@@ -180,6 +212,35 @@ Test(memo, a_handle_may_mean_another_function, .init = set_up)
 	cr_assert(passes(function(1, 1), params));
 	function_forget();
 	cr_assert(!passes(function(1, 1), params));
+}
+
+/* Of launches whose addresses concern nothing only the layout is kept, which says where they lie. */
+Test(memo, a_handle_may_mean_one_of_more_parameters, .init = set_up)
+{
+	uint64_t none = 0, value = BESIDE;
+	int number = 7;
+	void *params[] = {&none, &number, &number}, *others[] = {&none, &value, &number};
+	judge(function(1, 1), params);
+	cr_assert(passes(function(1, 1), params));
+	function_forget();
+	more = 1;
+	has_paths(function(1, 1), &all_stored);
+	cr_assert(!passes(function(1, 1), others));
+	judge(function(1, 1), others);
+	cr_assert(!passes(function(1, 1), others), "the next is due");
+}
+
+Test(memo, more_functions_than_layouts, .init = set_up)
+{
+	uint64_t none = 0, value = BESIDE;
+	int number = 7;
+	void *params[] = {&none, &number, &number}, *others[] = {&none, &value, &number};
+	for (unsigned i = 1; i < 3000; i++) {
+		judge(function(i, 1), params);
+		cr_assert(passes(function(i, 1), params));
+	}
+	for (unsigned i = 1; i < 3000; i++)
+		cr_assert(!passes(function(i, 2), others), "nobody knows %u", i);
 }
 
 Test(memo, places_that_others_took, .init = set_up)
@@ -236,6 +297,23 @@ Test(memo, more_launches_than_places, .init = set_up)
 }
 
 /* A range that is about to end has no slots; if it stays after all, it has them again. */
+/* In the place of another function with the same address. */
+Test(memo, places_of_other_functions, .init = set_up)
+{
+	uint64_t value, none = 0;
+	int number = 7;
+	void *params[] = {&value, &number}, *unconcerned[] = {&none, &number};
+	value = BESIDE;
+	for (unsigned i = 1; i <= 500; i++) {
+		has_paths(function(i, 1), &none_stored);
+		judge(function(i, 1), params);
+	}
+	for (unsigned i = 501; i <= 1500; i++) {
+		judge(function(i, 1), unconcerned);
+		cr_assert(!passes(function(i, 1), params), "%u was never judged with it", i);
+	}
+}
+
 Test(memo, ranges_that_are_about_to_end, .init = set_up)
 {
 	uint64_t value = 0x2000, stamp;
@@ -304,6 +382,70 @@ Test(memo, what_is_captured_does_not_run, .init = set_up)
 	cr_assert(!passes(function(1, 1), params));
 	atomic_store(&hook_line.captures, 0);
 	cr_assert(passes(function(1, 1), params));
+}
+
+/* In a context that has faulted. */
+static unsigned asked, asked_outside;
+
+static CUresult context_is(CUcontext *ret)
+{
+	*ret = (CUcontext)0x30;
+	return CUDA_SUCCESS;
+}
+
+static CUresult push(CUcontext context)
+{
+	asked++;
+	asked_outside += !hook_thread.depth;
+	return CUDA_SUCCESS;
+}
+
+static CUresult pop(CUcontext *ret)
+{
+	*ret = (CUcontext)0x30;
+	return CUDA_SUCCESS;
+}
+
+static CUresult memory_left(size_t *ret_left, size_t *ret_total)
+{
+	return CUDA_ERROR_ILLEGAL_ADDRESS;
+}
+
+/* A launch with a twin that may be in flight. */
+static void note_one(void)
+{
+	struct call call;
+	call_begin(&call, ENTRY_cuLaunchKernel, (CUstream)0x20, NULL);
+	call.judgement = (struct judgement *)(void *)call.inline_judgement;
+	memset(call.judgement, 0, sizeof *call.judgement);
+	call_add_slot(&call, &(struct call_slot){.function = function_info(function(1, 1)), .twin = 0x7000});
+	fault_start();
+	cr_assert(fault_note(&call));
+	call.judgement = NULL;
+	call_end(&call);
+}
+
+Test(memo, an_error_is_looked_into_inside_the_hook, .init = set_up)
+{
+	uint64_t value = BESIDE;
+	int number = 7;
+	void *params[] = {&value, &number};
+	drv.cuCtxGetCurrent = context_is;
+	drv.cuCtxPushCurrent_v2 = push;
+	drv.cuCtxPopCurrent_v2 = pop;
+	drv.cuMemGetInfo_v2 = memory_left;
+	has_paths(function(1, 1), &none_stored);
+	judge(function(1, 1), params);
+	note_one();
+	for (int error = 0; error < 2; error++) {
+		uint64_t launches = hook_thread.launches;
+		cr_assert(memo_passes(function(1, 1), params, "cuLaunchKernel"));
+		judge_again("cuLaunchKernel", error ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS);
+		cr_assert_eq(hook_thread.depth, 0);
+		cr_assert_eq(hook_thread.launches, launches + !error);
+	}
+	cr_assert_eq(asked, 1);
+	cr_assert_eq(asked_outside, 0, "the driver may call itself");
 }
 
 /* Their counts need locked instructions. */
