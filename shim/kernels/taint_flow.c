@@ -231,8 +231,10 @@ static void flow_past(struct taint *t, const struct block *call, unsigned parts)
 	for (unsigned row = 0; row < TAINT_REGISTERS / 64; row++)
 		kept.bits[row] &= t->changed.bits[row];
 	changed |= join_registers(t, call->return_point, &kept);
-	if (parts)
-		changed |= join_stack(t, point) | join_armed(t, point);
+	if (parts) {
+		changed |= join_stack(t, point);
+		changed |= join_armed(t, point);
+	}
 	if (!point->called) {
 		struct taint_source source = t->source;
 		point->called = true;
