@@ -1,6 +1,6 @@
 /*
  * What the analysis says about all kernels of a library: library_survey [--every=N] [--sm=80,90] [--show] [--answers] [--times=FILE] [--keep=FOLDER] FILE...
- * Walks the fatbins embedded in each file. One line per file and machine. Not part of the test suites: run by hand, its table is in shim/kernels/README.md.
+ * Walks the fatbins embedded in each file. One line per file and machine. Not part of the test suites: run by hand, its table is in shim/kernels/MEASURED.md.
  * --every=N takes each Nth kernel; --values asks about each kernel that is not clear again, with pointers where its code uses one and 1000 in all other words of its
  * parameters, then with 0 in one word after the other of those that decide something, until it is clear; --show names kernels with const pointers that are said to be stored through, unknown instructions, and the slowest.
  * --answers: a line for each kernel with a hash of all that is said of it, to compare one version of the analysis with another; --keep=FOLDER: images of those kernels with up to
