@@ -8,11 +8,9 @@
 #include "shim/kernels/variants.h"
 #include "shim/verdict/options.h"
 
-struct memo_layout memo_layouts[1u << MEMO_LAYOUTS_BITS];
-struct memo_place memo_places[1u << MEMO_PLACES_BITS];
-
 /* The launch that comes now; its words are apart. */
 struct now {
+	struct memo_tables *tables;
 	uint64_t function, stamp, at, mixed; /* `at` as a place has it, `mixed` of the words so far */
 	void *const *params;
 	size_t words;
@@ -21,7 +19,7 @@ struct now {
 /* How many words each parameter has. False: not known. */
 static inline bool read_layout(const struct now *now, uint64_t words[MEMO_PARAMS / MEMO_WORD], size_t *ret_params)
 {
-	struct memo_layout *layout = memo_layout_of(now->function);
+	struct memo_layout *layout = memo_layout_of(now->tables, now->function);
 	uint32_t sequence = atomic_load_explicit(&layout->sequence, memory_order_acquire);
 	*ret_params = atomic_load_explicit(&layout->params, memory_order_acquire);
 	if (sequence & 1 || *ret_params > MEMO_PARAMS || memo_peek(&layout->function) != now->function ||
@@ -123,7 +121,7 @@ static inline bool is_held(const struct found *found)
 /* False: another launch's place; or the place of a note is another's by now; or the launch is one that is to be checked. */
 static inline bool read_place(struct found *found, const struct now *now)
 {
-	struct memo_place *place = memo_place_of(now->mixed);
+	struct memo_place *place = memo_place_of(now->tables, now->mixed);
 	found->place = place;
 	found->sequence = atomic_load_explicit(&place->sequence, memory_order_acquire);
 	found->counts = atomic_load_explicit(&place->counts, memory_order_acquire);
@@ -147,10 +145,12 @@ static inline bool read_place(struct found *found, const struct now *now)
 
 static HOOK_HOT __attribute__((noinline)) bool find(CUfunction function, void **params, struct found *ret)
 {
-	struct now now = {.function = (uintptr_t)function, .stamp = hook_stamp(), .params = params};
+	struct now now = {
+		.tables = memo_tables(), .function = (uintptr_t)function, .stamp = hook_stamp(), .params = params};
 	now.mixed = memo_mixed(0, now.function);
 	/* What is captured does not run now. */
-	if (!params || atomic_load_explicit(&hook_line.captures, memory_order_relaxed) || !read_words(&now, ret->word))
+	if (!params || !now.tables || atomic_load_explicit(&hook_line.captures, memory_order_relaxed) ||
+	    !read_words(&now, ret->word))
 		return false;
 	ret->counts = MEMO_NO_CONCERN;
 	return !now.words || read_place(ret, &now);

@@ -10,6 +10,9 @@
 
 #include "shim/effects/call.h"
 
+/* Makes the tables, with the first protection. Without memory nothing is kept. Not in two threads at a time. */
+void memo_start(void);
+
 /* The launch was judged the long way, and nothing is to be done for it; or all its slots were given twins, whatever the place that it came from. */
 void memo_keep(const struct call *call, const struct function_info *info, const struct memo_draft *draft);
 void memo_keep_twins(const struct call *call);

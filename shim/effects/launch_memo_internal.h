@@ -54,10 +54,16 @@ struct memo_place {
 	struct memo_guard guard[MEMO_GUARDS];
 } __attribute__((aligned(64)));
 
-#pragma GCC visibility push(hidden)
-extern struct memo_layout memo_layouts[1u << MEMO_LAYOUTS_BITS];
-extern struct memo_place memo_places[1u << MEMO_PLACES_BITS];
-#pragma GCC visibility pop
+struct memo_tables {
+	struct memo_layout layouts[1u << MEMO_LAYOUTS_BITS];
+	struct memo_place places[1u << MEMO_PLACES_BITS];
+};
+
+/* NULL: nothing is kept. */
+static inline struct memo_tables *memo_tables(void)
+{
+	return atomic_load_explicit(&hook_line.memo, memory_order_acquire);
+}
 
 static inline uint64_t memo_peek(const _Atomic uint64_t *field)
 {
@@ -69,15 +75,15 @@ static inline uint64_t memo_mixed(uint64_t mixed, uint64_t word)
 	return (mixed ^ word) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-static inline struct memo_layout *memo_layout_of(uint64_t function)
+static inline struct memo_layout *memo_layout_of(struct memo_tables *tables, uint64_t function)
 {
-	return &memo_layouts[memo_mixed(0, function) >> (64 - MEMO_LAYOUTS_BITS)];
+	return &tables->layouts[memo_mixed(0, function) >> (64 - MEMO_LAYOUTS_BITS)];
 }
 
 /* `mixed`: the function, and then each word. */
-static inline struct memo_place *memo_place_of(uint64_t mixed)
+static inline struct memo_place *memo_place_of(struct memo_tables *tables, uint64_t mixed)
 {
-	return &memo_places[mixed >> (64 - MEMO_PLACES_BITS)];
+	return &tables->places[mixed >> (64 - MEMO_PLACES_BITS)];
 }
 
 static inline struct memo_note *memo_note_of(struct memo_place *place, size_t nth)

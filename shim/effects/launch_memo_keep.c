@@ -1,10 +1,17 @@
-/* What is written into the tables of launch_memo.c. */
+/* What is written into the tables of launch_memo.c, and where they are. */
 #include <string.h>
 
 #include "shim/effects/launch_memo_internal.h"
 #include "shim/hook_state.h"
+#include "shim/hot_page.h"
 #include "shim/kernels/function.h"
 #include "shim/kernels/variants.h"
+
+void memo_start(void)
+{
+	if (!memo_tables())
+		atomic_store_explicit(&hook_line.memo, hot_page_take(sizeof(struct memo_tables)), memory_order_release);
+}
 
 /* Release: none can come before the number is odd. */
 static void poke(_Atomic uint64_t *field, uint64_t value)
@@ -25,9 +32,9 @@ static void write_end(_Atomic uint32_t *sequence)
 }
 
 /* False: too many parameters, or too large ones. */
-static bool keep_layout(const struct function_info *info, uint64_t stamp)
+static bool keep_layout(struct memo_tables *tables, const struct function_info *info, uint64_t stamp)
 {
-	struct memo_layout *layout = memo_layout_of((uintptr_t)info->function);
+	struct memo_layout *layout = memo_layout_of(tables, (uintptr_t)info->function);
 	uint8_t words[MEMO_PARAMS] = {0};
 	if (info->param_count > MEMO_PARAMS)
 		return false;
@@ -99,12 +106,13 @@ static void write_place(struct memo_place *place, const struct function_info *in
 	}
 }
 
-static struct memo_place *place_of(const struct function_info *info, const struct memo_draft *draft)
+static struct memo_place *place_of(struct memo_tables *tables, const struct function_info *info,
+                                   const struct memo_draft *draft)
 {
 	uint64_t mixed = memo_mixed(0, (uintptr_t)info->function);
 	for (size_t i = 0; i < draft->words; i++)
 		mixed = memo_mixed(mixed, draft->word[i]);
-	return memo_place_of(mixed);
+	return memo_place_of(tables, mixed);
 }
 
 /* Begins to write the launch's place. NULL: it cannot be kept. */
@@ -113,11 +121,12 @@ static struct memo_place *keep(const struct call *call, const struct function_in
 {
 	uint64_t guards[MEMO_GUARDS][2];
 	size_t count = draft->variant ? draft->variant->guard_count : 0;
+	struct memo_tables *tables = memo_tables();
 	/* What changed meanwhile may have been seen in part. */
-	if (hook_stamp() != draft->stamp || !keep_layout(info, draft->stamp) || !draft->words ||
+	if (!tables || hook_stamp() != draft->stamp || !keep_layout(tables, info, draft->stamp) || !draft->words ||
 	    (count && !find_guards(info, draft->variant, guards)))
 		return NULL;
-	struct memo_place *place = place_of(info, draft);
+	struct memo_place *place = place_of(tables, info, draft);
 	if (!write_begin(&place->sequence))
 		return NULL;
 	size_t verdict = call->concerned ? (size_t)(call->verdict - KERNEL_CLEAN) : MEMO_NO_CONCERN;

@@ -5,6 +5,7 @@
 #include "registry/lock.h"
 #include "shim/effects/call.h"
 #include "shim/hook_state.h"
+#include "shim/hot_page.h"
 #include "shim/kernels/function.h"
 #include "shim/kernels/slot_verdict.h"
 
@@ -67,11 +68,13 @@ static struct neighbourhood *make(void)
 	if (!spare)
 		spare = atomic_exchange_explicit(&returned, NULL, memory_order_acquire);
 	struct neighbourhood *made = spare;
-	if (!made)
-		return calloc(1, sizeof *made);
-	spare = made->next;
-	empty(made);
-	return made;
+	if (made) {
+		spare = made->next;
+		empty(made);
+		return made;
+	}
+	made = hot_page_take(sizeof *made);
+	return made ? made : calloc(1, sizeof *made);
 }
 
 /* Locked, after each change: what is there all along lies within both bounds at each moment. */

@@ -8,6 +8,7 @@
 #include "shim/cuconst.h"
 #include "shim/effects/call.h"
 #include "shim/effects/capture.h"
+#include "shim/effects/launch_memo.h"
 #include "shim/effects/launches.h"
 #include "shim/hash.h"
 #include "shim/hook_state.h"
@@ -51,6 +52,7 @@ int protect_start(void)
 	struct registry *made;
 	if (protect_ranges())
 		return 0;
+	memo_start();
 	int error = neighbours_start();
 	if (!error)
 		error = registry_create(&hooks, &made);
