@@ -15,7 +15,7 @@
 
 /*
  * Sorted by base; the first row that fits counts. Names are for messages. The meaning of each row was found by compiling PTX and reading the bytes,
- * and checked over NVIDIA's libraries (README.md); no list of a vendor tool went into it.
+ * and checked over NVIDIA's libraries (MEASURED.md); no list of a vendor tool went into it.
  */
 const struct sass_row sass_rows[] = {
 	{0x002, ALU, SASS_ANY, EVER, SASS_MOVE, 1, "MOV"},
