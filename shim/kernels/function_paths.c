@@ -12,7 +12,7 @@
 #include "shim/kernels/variants.h"
 
 #define MAX_MACHINES 16
-#define STORE_KEY (3 * sizeof(uint32_t) + 2 * sizeof(char *)) /* bytes of a store in a key */
+#define STORE_KEY (3 * sizeof(uint32_t) + sizeof(char *)) /* bytes of a store in a key, without its kind */
 
 /*
  * All answers ever given, each once: they are never freed, since graphs and other threads hold them, so a program that loads the same module again and again
@@ -158,11 +158,21 @@ static size_t list_machines(unsigned *ret_machines)
 	return count;
 }
 
-/* Everything that is compared, one after the other: structs have gaps. NULL: out of memory. */
+static size_t kind_bytes(const struct store_site *store)
+{
+	return strlen(store->kind) + 1;
+}
+
+/*
+ * Everything that is compared, one after the other: structs have gaps, and equal texts need not be one (what an analysis found may have another than what
+ * was read from disk). NULL: out of memory.
+ */
 static uint8_t *key_of(const struct kernel_paths *paths, size_t *ret_bytes)
 {
-	size_t stores = paths->store_count < PATHS_STORES ? paths->store_count : PATHS_STORES;
-	uint8_t *key = malloc(3 * sizeof(uint64_t) + 3 * paths->slot_count + stores * STORE_KEY);
+	size_t stores = paths->store_count < PATHS_STORES ? paths->store_count : PATHS_STORES, kinds = 0;
+	for (size_t i = 0; i < stores; i++)
+		kinds += kind_bytes(&paths->stores[i]);
+	uint8_t *key = malloc(3 * sizeof(uint64_t) + 3 * paths->slot_count + stores * STORE_KEY + kinds);
 	uint8_t *at = key;
 	if (!key)
 		return NULL;
@@ -179,9 +189,9 @@ static uint8_t *key_of(const struct kernel_paths *paths, size_t *ret_bytes)
 		memcpy(at, &paths->stores[i].offset, sizeof(uint32_t));
 		memcpy(at + 4, &paths->stores[i].base, sizeof(uint32_t));
 		memcpy(at + 8, &paths->stores[i].line, sizeof(uint32_t));
-		memcpy(at + 12, &paths->stores[i].kind, sizeof(char *));
-		memcpy(at + 12 + sizeof(char *), &paths->stores[i].file, sizeof(char *));
-		at += STORE_KEY;
+		memcpy(at + 12, &paths->stores[i].file, sizeof(char *));
+		memcpy(at + STORE_KEY, paths->stores[i].kind, kind_bytes(&paths->stores[i]));
+		at += STORE_KEY + kind_bytes(&paths->stores[i]);
 	}
 	*ret_bytes = (size_t)(at - key);
 	return key;
