@@ -25,7 +25,7 @@ static inline bool read_layout(const struct now *now, uint64_t words[MEMO_PARAMS
 	if (sequence & 1 || *ret_params > MEMO_PARAMS || memo_peek(&layout->function) != now->function ||
 	    memo_peek(&layout->stamp) != now->stamp)
 		return false;
-	for (size_t i = 0; i * MEMO_WORD < *ret_params; i++)
+	for (size_t i = 0; i < MEMO_PARAMS / MEMO_WORD; i++)
 		words[i] = memo_peek(&layout->words[i]);
 	return atomic_load_explicit(&layout->sequence, memory_order_relaxed) == sequence;
 }

@@ -113,14 +113,15 @@ static void queue_put(struct verify_queue *queue)
 	verify.free_queues = queue;
 }
 
-static void queue_remove(struct verify_queue *queue, struct verify_op *op)
+static void queue_remove(struct verify_queue *queue, const struct verify_op *op)
 {
-	struct verify_op **link = &queue->head, *before = NULL;
-	while (*link != op) {
-		before = *link;
-		link = &before->next;
-	}
-	*link = op->next;
+	struct verify_op *before = NULL;
+	for (struct verify_op *at = queue->head; at && at != op; at = at->next)
+		before = at;
+	if (before)
+		before->next = op->next;
+	else
+		queue->head = op->next;
 	if (queue->tail == op)
 		queue->tail = before;
 }
