@@ -242,7 +242,7 @@ static _Atomic bool reading;
 static void *read_late(void *end)
 {
 	char text[4096];
-	usleep(300000);
+	usleep(400000);
 	reading = true;
 	while (read(*(int *)end, text, sizeof text) > 0)
 		;
@@ -266,9 +266,9 @@ static void play_told_late(const char *argument)
 	memset(dots, '.', sizeof dots);
 	EXPECT(write(ends[1], dots, sizeof dots) == sizeof dots);
 	EXPECT(dup2(ends[1], STDERR_FILENO) == STDERR_FILENO);
-	fill(p, 7, COUNT);
-	usleep(100000); /* for the watcher, who looks each millisecond or two */
 	EXPECT(!pthread_create(&reader, NULL, read_late, &ends[0]));
+	fill(p, 7, COUNT); /* may tell of it itself, if the check is quick: then it waits for the reader here */
+	usleep(100000);    /* for the watcher, who looks each millisecond or two */
 	uint64_t violations = 0;
 	if (!strcmp(argument, "stats")) {
 		violations = stats().violations;
