@@ -1,6 +1,7 @@
 /* Bookkeeping of what is in flight: who overlaps whom, what a result means, in which order results are told. */
 #include "shim/verdict/verify_internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -362,6 +363,7 @@ static bool settle(struct verify_op *op, struct verify_finding *ret_finding)
 {
 	const struct verify_result *result = &op->home->results[op->slot];
 	struct verify_baseline *baseline = op->baseline;
+	assert(baseline); /* each op is settled once */
 	bool check = op->kind == VERIFY_OP_CHECK;
 	uint64_t bytes = check ? __atomic_load_n(&result->bytes, __ATOMIC_RELAXED) : 0;
 	bool found = bytes != 0;
