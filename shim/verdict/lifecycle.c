@@ -93,9 +93,11 @@ static void close_report(void)
 		return;
 	}
 	summary_count(&summary);
-	summary.blind = find_blind(blind, sizeof blind);
-	atomic_fetch_add(&status_page()->launches, summary.launches);
 	bool used = summary.ranges_ever || summary.launches || summary.calls || summary.graph_launches;
+	/* The child of a fork judged nothing, and must not ask the loader: a thread that is not there may hold its lock. */
+	bool asks = used && !atomic_load(&hook_disabled);
+	summary.blind = asks ? find_blind(blind, sizeof blind) : NULL;
+	atomic_fetch_add(&status_page()->launches, summary.launches);
 	/* Whoever asked for a log finds in it that nothing was protected. */
 	if (used && options_get()->log)
 		report_open();

@@ -1,6 +1,7 @@
 /* Scenes of processes that fork, spawn and exec around the library. */
 #include "tests/faults/scene.h"
 
+#include <link.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <stdatomic.h>
@@ -71,6 +72,43 @@ static void play_fork_busy(const char *argument)
 	for (int i = 0; i < 2; i++)
 		CHECK(pthread_join(threads[i], NULL));
 	EXPECT(stats().ranges == 0);
+}
+
+static _Atomic int inside;
+
+static int stay(struct dl_phdr_info *info, size_t size, void *data)
+{
+	atomic_store(&inside, 1);
+	while (!atomic_load(&stop))
+		usleep(1000);
+	return 1;
+}
+
+static void *stay_in_loader(void *unused)
+{
+	dl_iterate_phdr(stay, NULL);
+	return NULL;
+}
+
+/* A child that is made while another thread holds the loader's lock, and ends by exit(). */
+static void play_fork_in_loader(const char *argument)
+{
+	pthread_t thread;
+	start();
+	protect_calls();
+	violate(1);
+	CHECK(pthread_create(&thread, NULL, stay_in_loader, NULL));
+	while (!atomic_load(&inside))
+		usleep(1000);
+	pid_t child = fork();
+	if (child == 0) {
+		be_child();
+		alarm(20);
+		exit(0);
+	}
+	ended_well(child);
+	atomic_store(&stop, 1);
+	CHECK(pthread_join(thread, NULL));
 }
 
 /* argument: before or after the first CUDA call */
@@ -154,8 +192,8 @@ static void play_exit_busy(const char *argument)
 int main(int argc, char **argv)
 {
 	static const struct scene scenes[] = {
-		{"fork_busy", play_fork_busy}, {"spawn", play_spawn}, {"grandchild", play_grandchild},
-		{"exit_busy", play_exit_busy}, {NULL, NULL},
+		{"fork_busy", play_fork_busy},   {"fork_in_loader", play_fork_in_loader}, {"spawn", play_spawn},
+		{"grandchild", play_grandchild}, {"exit_busy", play_exit_busy},           {NULL, NULL},
 	};
 	return scene_main(argc, argv, scenes);
 }

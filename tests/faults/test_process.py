@@ -19,6 +19,11 @@ def test_forks_while_threads_launch(tmp_path):
         assert record["pid"] == parent or (record["kind"], record["violations"], record["ranges_ever"]) == ("summary", 0, 0)
 
 
+def test_forks_while_a_thread_is_in_the_loader(tmp_path):
+    done = scene("process", "fork_in_loader", options=f"text=0:log={tmp_path}/log.%p")
+    assert done.status == 0, done
+
+
 @pytest.mark.parametrize("when,violations", [("before", None), ("after", 1)])
 def test_spawned_programs(when, violations, tmp_path):
     done = scene("process", "spawn", when, options=f"text=0:log={tmp_path}/log.%p")
