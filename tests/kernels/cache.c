@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "shim/kernels/line_info.h"
+#include "tests/kernels/cache_folder.h"
 #include "tests/kernels/file.h"
 
 static int faults;
@@ -47,19 +48,6 @@ static bool known(const struct cache_hash *hash, const char *kernel)
 	return true;
 }
 
-/* The path of the only file in the folder. */
-static const char *only_file(void)
-{
-	static char path[512];
-	DIR *dir = opendir(folder);
-	path[0] = 0;
-	for (struct dirent *entry; dir && (entry = readdir(dir));)
-		if (*entry->d_name != '.')
-			snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-	closedir(dir);
-	return path;
-}
-
 static size_t count_files(void)
 {
 	size_t count = 0;
@@ -72,7 +60,7 @@ static size_t count_files(void)
 
 static void clear(void)
 {
-	for (const char *path; *(path = only_file());)
+	for (const char *path; *(path = only_file_in(folder));)
 		if (unlink(path) && rmdir(path))
 			return;
 }
@@ -94,7 +82,7 @@ static void comes_back(const struct cache_hash *hash, const struct kernel_paths 
 static void damaged(const struct cache_hash *hash, const struct kernel_paths *paths)
 {
 	size_t bytes;
-	const char *path = only_file();
+	const char *path = only_file_in(folder);
 	uint8_t *good = read_whole(path, &bytes);
 	unsigned taken = 0;
 	CHECK(good && bytes > 64);
@@ -119,7 +107,7 @@ static void damaged(const struct cache_hash *hash, const struct kernel_paths *pa
 static void others(const struct cache_hash *hash, const struct kernel_paths *paths)
 {
 	char path[512], away[600];
-	snprintf(path, sizeof path, "%s", only_file());
+	snprintf(path, sizeof path, "%s", only_file_in(folder));
 	snprintf(away, sizeof away, "%s/away", base);
 	CHECK(!chmod(path, 0666) && !known(hash, "copy") && !chmod(path, 0600) && known(hash, "copy"));
 	if (!geteuid()) {
@@ -157,7 +145,7 @@ static void no_room(const struct cache_hash *hash, const struct kernel_paths *pa
 	/* What somebody left half-written blocks its place, but not for ever. */
 	cache_put(hash, "copy", paths);
 	char begun[600];
-	snprintf(begun, sizeof begun, "%s.new", only_file());
+	snprintf(begun, sizeof begun, "%s.new", only_file_in(folder));
 	clear();
 	close(open(begun, O_CREAT | O_WRONLY, 0600));
 	cache_put(hash, "copy", paths);

@@ -4,13 +4,13 @@
  */
 #include "shim/kernels/cache.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/kernels/cache_folder.h"
 #include "tests/kernels/file.h"
 
 #define BYTES 32
@@ -166,21 +166,9 @@ static void bounded(const struct kernel_paths *paths)
 	CHECK(!cache_get_values(&image, "too_many", &values, &got, &better));
 }
 
-static const char *only_file(void)
-{
-	static char path[512];
-	DIR *dir = opendir(folder);
-	path[0] = 0;
-	for (struct dirent *entry; dir && (entry = readdir(dir));)
-		if (*entry->d_name != '.')
-			snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-	closedir(dir);
-	return path;
-}
-
 static void clear(void)
 {
-	for (const char *path; *(path = only_file());)
+	for (const char *path; *(path = only_file_in(folder));)
 		if (unlink(path))
 			return;
 }
@@ -205,7 +193,7 @@ static void damaged(const struct kernel_paths *paths)
 	other.bytes[4] = 1;
 	put("damaged", &other, NULL);
 	put("damaged", &block, paths);
-	const char *path = only_file();
+	const char *path = only_file_in(folder);
 	uint8_t *good = read_whole(path, &bytes);
 	for (size_t at = 0; good && at < 4 * bytes; at++) {
 		bool right_sum = at >= 2 * bytes;
