@@ -99,8 +99,7 @@ static inline void hook_count(enum hook_counter counter)
 struct hook_line {
 	_Atomic bool armed;         /* something is protected and the shim is active in this process */
 	_Atomic int captures;       /* that run in this process: effects/capture.c's */
-	_Atomic unsigned telling;   /* threads that hand a finding on: verdict/verify_ops.c's */
-	_Atomic uint64_t in_flight; /* checks and refreshes: the same's */
+	_Atomic uint64_t in_flight; /* checks and refreshes whose result is not told yet: verdict/verify_ops.c's */
 	_Atomic uint64_t low, high; /* bounds of the allocations that hold protected ranges: verdict/neighbours.c's */
 	_Atomic uint64_t stamp;     /* hook_stamp() */
 	_Atomic(struct memo_tables *) memo; /* effects/launch_memo.c's; NULL: none */

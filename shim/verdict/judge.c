@@ -355,6 +355,15 @@ static CUresult ended(const struct call *call, CUresult result)
 	               : result;
 }
 
+/* Results of earlier checks. What another thread is about to end the process for must not be overtaken, by a synchronisation above all. */
+static void hear(void)
+{
+	if (options_get()->mode == MODE_STRICT)
+		verify_catch_up();
+	else
+		verify_poll();
+}
+
 HOOK_HOT CUresult judge_after(struct call *call, CUresult result)
 {
 	bool checked = false, suspect = false;
@@ -381,11 +390,7 @@ HOOK_HOT CUresult judge_after(struct call *call, CUresult result)
 		fault_wait(call, options_get()->wait_ms);
 	if (checked && options_get()->wait_ms)
 		verify_drain(options_get()->wait_ms);
-	else
-		verify_poll();
-	/* What another thread is about to end the process for must not be overtaken, by a synchronisation above all. */
-	if (options_get()->mode == MODE_STRICT)
-		verify_wait_told();
+	hear();
 	return result;
 }
 
@@ -395,9 +400,7 @@ HOOK_COLD void judge_again_looks(const char *api, CUresult result)
 	if (result != CUDA_SUCCESS)
 		fault_seen(api, result);
 	hook_thread.depth--;
-	verify_poll();
-	if (options_get()->mode == MODE_STRICT)
-		verify_wait_told();
+	hear();
 }
 
 void judge_finding(const struct verify_finding *finding)

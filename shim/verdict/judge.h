@@ -30,8 +30,7 @@ void judge_again_looks(const char *api, CUresult result);
 static inline CUresult judge_again(const char *api, CUresult result)
 {
 	hook_thread.launches += result == CUDA_SUCCESS;
-	if (HOOK_UNLIKELY(result != CUDA_SUCCESS || atomic_load_explicit(&hook_line.in_flight, memory_order_relaxed) ||
-	                  atomic_load_explicit(&hook_line.telling, memory_order_relaxed)))
+	if (HOOK_UNLIKELY(result != CUDA_SUCCESS || atomic_load_explicit(&hook_line.in_flight, memory_order_relaxed)))
 		judge_again_looks(api, result);
 	else
 		hook_thread.depth--;

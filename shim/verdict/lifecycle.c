@@ -287,7 +287,7 @@ __attribute__((visibility("default"))) cuconst_result cuconst_stats(struct cucon
 		return CUCONST_ERROR_INVALID_VALUE;
 	if (!options_get()->enabled || atomic_load(&hook_disabled))
 		return CUCONST_ERROR_NOT_ACTIVE;
-	verify_wait_told();
+	verify_catch_up();
 	summary_count(&summary);
 	struct cuconst_stats stats = {
 		.size = ret_stats->size,

@@ -372,7 +372,7 @@ API cuconst_result cuconst_query(uint64_t ptr, size_t bytes, struct cuconst_rang
 	struct range **found = max ? malloc(max * sizeof *found) : NULL;
 	if (max && !found)
 		return CUCONST_ERROR_OUT_OF_MEMORY;
-	verify_wait_told();
+	verify_catch_up();
 	size_t count = registry_overlaps(ranges, ptr, ptr + bytes, found, max);
 	for (size_t i = 0; i < count && i < max; i++) {
 		out[i] = (struct cuconst_range_info){.ptr = found[i]->start,

@@ -348,8 +348,7 @@ static CUresult check_now(struct verify_call *call, struct range *range, const s
 		return result;
 	}
 	/* All that was issued before has come back: told first, by whoever has it, so that each change has its own writer. */
-	verify_poll();
-	verify_wait_told();
+	verify_catch_up();
 
 	pthread_mutex_lock(&verify.lock);
 	if (baseline->state == VERIFY_BASELINE_READY && baseline->home->state == VERIFY_HOME_READY) {
@@ -415,13 +414,14 @@ static void nap(void)
 	nanosleep(&(struct timespec){0, 50000}, NULL);
 }
 
-/* Whether a stream still has ops from before `sequence`. A stream whose oldest is being told counts, too. */
+/* Whether a stream still has ops up to number `sequence`, be it one that is being told. */
 static bool any_before(uint64_t sequence)
 {
 	bool any = false;
 	pthread_mutex_lock(&verify.lock);
 	for (struct verify_queue *queue = verify.queues; queue && !any; queue = queue->next)
-		any = queue->busy || (queue->head && queue->head->sequence <= sequence);
+		any = (queue->telling && queue->telling <= sequence) ||
+		      (queue->head && queue->head->sequence <= sequence);
 	pthread_mutex_unlock(&verify.lock);
 	return any;
 }
@@ -470,14 +470,21 @@ bool verify_settle(struct range *const *ranges, size_t count, uint64_t ms)
 	return !reading;
 }
 
-void verify_wait_told(void)
+void verify_catch_up(void)
 {
-	if (atomic_load(&hook_line.telling) == 0)
+	if (atomic_load(&hook_line.in_flight) == 0)
+		return;
+	uint64_t last = 0;
+	bool held;
+	verify_handle(&last, &held);
+	if (!held)
 		return;
 	int saved = errno;
 	uint64_t start = now_ms();
-	while (atomic_load(&hook_line.telling) && now_ms() - start < TOLD_WAIT_MS)
+	do {
 		nap();
+		verify_handle(&last, &held);
+	} while (held && now_ms() - start < TOLD_WAIT_MS);
 	errno = saved;
 }
 
@@ -500,7 +507,6 @@ void verify_postfork_child(void)
 	void (*finding)(const struct verify_finding *) = verify.finding;
 	uint64_t generation = verify.generation;
 	atomic_store(&hook_line.in_flight, 0);
-	atomic_store(&hook_line.telling, 0);
 	verify = (struct verify_state){.driver = driver,
 	                               .finding = finding,
 	                               .lock = PTHREAD_MUTEX_INITIALIZER,

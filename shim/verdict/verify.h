@@ -123,10 +123,11 @@ size_t verify_poll(void);
 bool verify_settle(struct range *const *ranges, size_t count, uint64_t ms);
 
 /*
- * Waits until no other thread is inside `finding`: the watcher may have taken a result and not yet written its record, nor counted it. Gives up after a
- * while, since stderr may be a pipe that nobody reads. One load when no thread is. Not from inside `finding`.
+ * verify_poll() that leaves nothing out: results that had come back when it was called are told when it returns, those too that another thread has in hand (the watcher
+ * may have taken one and not yet written its record, nor counted it), and those that stand behind them. Gives up after 2 s, since stderr may be a pipe that nobody
+ * reads. One load when nothing is in flight. Not from inside `finding`.
  */
-void verify_wait_told(void);
+void verify_catch_up(void);
 
 /* Polls until nothing is pending or `ms` have passed. Returns how many are still pending. No driver call. */
 size_t verify_drain(uint64_t ms);

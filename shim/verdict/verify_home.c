@@ -387,7 +387,7 @@ CUresult verify_take(struct verify_baseline *baseline, bool has_stream, CUstream
 void verify_context_gone(CUcontext context)
 {
 	/* What has come back is worth telling; the rest never will. */
-	verify_poll();
+	verify_catch_up();
 	struct verify_home *home;
 	pthread_mutex_lock(&verify.lock);
 	for (home = verify.homes; home; home = home->next)

@@ -66,7 +66,7 @@ struct verify_queue {
 	struct verify_home *home;
 	struct verify_stream stream;
 	struct verify_op *head, *tail;
-	bool busy; /* a thread is calling `finding` for one of them: the later ones wait, for the order's sake */
+	uint64_t telling; /* sequence of the one that a thread calls `finding` for: later ones wait, for the order's sake; 0: none */
 	struct verify_queue *next, *previous;
 };
 
@@ -225,6 +225,12 @@ void verify_unhold(struct verify_baseline *baseline);
  * back into a list of up to `max`; call again until it returns less than max.
  */
 size_t verify_drop_ops(struct verify_home *home, bool all, struct range **ret_ranges, size_t max);
+
+/*
+ * verify_poll() without its look at whether there is anything. `last`: the newest op that is of interest, 0: the newest there is, which is then stored there. `ret_held`: some
+ * of those are not told yet because another thread, or a caller of this one, is telling one.
+ */
+size_t verify_handle(uint64_t *last, bool *ret_held);
 
 /* ---- verify_watch.c */
 

@@ -102,7 +102,7 @@ static struct verify_queue *queue_get(struct verify_home *home, const struct ver
 
 static void queue_put(struct verify_queue *queue)
 {
-	if (queue->head || queue->busy)
+	if (queue->head || queue->telling)
 		return;
 	if (queue->previous)
 		queue->previous->next = queue->next;
@@ -441,14 +441,19 @@ static bool waits_for_older(const struct verify_op *op)
 	return false;
 }
 
-/* The oldest op that has arrived and is next in its stream, out of its queue; NULL when there is none. */
-static struct verify_op *next_arrived(void)
+/*
+ * The oldest op that has arrived and is next in its stream, out of its queue; NULL when there is none. `ret_held`: one
+ * up to number `last` is being told, and those behind it wait for that.
+ */
+static struct verify_op *next_arrived(uint64_t last, bool *ret_held)
 {
 	struct verify_op *oldest = NULL;
+	*ret_held = false;
 	for (struct verify_queue *queue = verify.queues; queue; queue = queue->next) {
 		struct verify_op *op = queue->head;
+		*ret_held |= queue->telling && queue->telling <= last;
 		/* An op may arrive before its launch returned: its issuer still holds it. */
-		if (queue->busy || !op || op->issuing || (oldest && oldest->sequence < op->sequence))
+		if (queue->telling || !op || op->issuing || (oldest && oldest->sequence < op->sequence))
 			continue;
 		if (verify_op_arrived(op) && !waits_for_older(op))
 			oldest = op;
@@ -458,10 +463,8 @@ static struct verify_op *next_arrived(void)
 	return oldest;
 }
 
-HOOK_HOT size_t verify_poll(void)
+size_t verify_handle(uint64_t *last, bool *ret_held)
 {
-	if (atomic_load_explicit(&hook_line.in_flight, memory_order_relaxed) == 0)
-		return 0;
 	int saved = errno;
 	size_t handled = 0;
 	struct range *deferred[DEFERRED];
@@ -469,18 +472,18 @@ HOOK_HOT size_t verify_poll(void)
 	struct verify_op *op;
 
 	pthread_mutex_lock(&verify.lock);
-	while ((op = next_arrived())) {
+	if (!*last)
+		*last = verify.sequence;
+	while ((op = next_arrived(*last, ret_held))) {
 		struct verify_finding finding;
 		handled++;
 		if (settle(op, &finding)) {
 			struct verify_queue *queue = op->queue;
-			queue->busy = true;
-			atomic_fetch_add(&hook_line.telling, 1);
+			queue->telling = op->sequence;
 			pthread_mutex_unlock(&verify.lock);
 			tell(op, &finding);
 			pthread_mutex_lock(&verify.lock);
-			atomic_fetch_sub(&hook_line.telling, 1);
-			queue->busy = false;
+			queue->telling = 0;
 		}
 		deferred[deferred_count++] = end_op(op);
 		if (deferred_count == DEFERRED) {
@@ -496,4 +499,11 @@ HOOK_HOT size_t verify_poll(void)
 		range_put(deferred[i]);
 	errno = saved;
 	return handled;
+}
+
+HOOK_HOT size_t verify_poll(void)
+{
+	uint64_t last = 0;
+	bool held;
+	return atomic_load_explicit(&hook_line.in_flight, memory_order_relaxed) ? verify_handle(&last, &held) : 0;
 }

@@ -1,4 +1,6 @@
 /* Checks that are waited for, draining, polls inside findings, fork. */
+#include <semaphore.h>
+
 #include "tests/unit/verify/protocol.h"
 
 TestSuite(verify_waiting, .init = setup, .fini = teardown, .timeout = 20);
@@ -121,6 +123,88 @@ Test(verify_waiting, a_poll_inside_a_finding_keeps_the_order_of_a_baseline)
 	cr_assert_str_eq(found[1].api, "b");
 	cr_assert(found[1].inconclusive);
 	fake_drop(second);
+	drop();
+}
+
+static sem_t inside, released;
+
+static void stay_inside(void)
+{
+	sem_post(&inside);
+	sem_wait(&released);
+}
+
+static void *poll_there(void *unused)
+{
+	(void)unused;
+	verify_poll();
+	return NULL;
+}
+
+static void *release_late(void *unused)
+{
+	(void)unused;
+	usleep(20000);
+	sem_post(&released);
+	return NULL;
+}
+
+/* Another thread is in the middle of telling "a" for 20 ms to come; "b", which has come back too, stands behind it. */
+static void have_one_told(pthread_t *threads)
+{
+	fake_defer(true);
+	fake_write(S1, range->start, 1, 1);
+	check("a", S1);
+	check("b", S1);
+	fake_run_all();
+	sem_init(&inside, 0, 0);
+	sem_init(&released, 0, 0);
+	during_finding = stay_inside;
+	cr_assert_eq(pthread_create(&threads[0], NULL, poll_there, NULL), 0);
+	sem_wait(&inside);
+	cr_assert_eq(verify_poll(), 0);
+	cr_assert_eq(verify_counts().pending, 2);
+	cr_assert_eq(pthread_create(&threads[1], NULL, release_late, NULL), 0);
+}
+
+static void all_told(const pthread_t *threads)
+{
+	cr_assert_eq(found_count, 1);
+	cr_assert_eq(verify_counts().verified, 2);
+	cr_assert_eq(verify_counts().unverified, 0);
+	cr_assert_eq(verify_counts().pending, 0);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	drop();
+}
+
+Test(verify_waiting, what_another_thread_has_in_hand_is_waited_for)
+{
+	pthread_t threads[2];
+	have_one_told(threads);
+	verify_catch_up();
+	all_told(threads);
+}
+
+Test(verify_waiting, a_context_goes_once_all_is_told)
+{
+	pthread_t threads[2];
+	have_one_told(threads);
+	verify_context_gone(FAKE_CONTEXT(0));
+	all_told(threads);
+}
+
+Test(verify_waiting, what_has_not_come_back_is_not_waited_for)
+{
+	pthread_t threads[2];
+	have_one_told(threads);
+	check("later", S1);
+	verify_catch_up();
+	cr_assert_eq(verify_counts().pending, 1);
+	fake_run_all();
+	verify_poll();
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
 	drop();
 }
 
