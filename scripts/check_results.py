@@ -33,6 +33,12 @@ CASES = {
 }
 
 
+def said(folder, *arguments):
+    ran = subprocess.run([sys.executable, str(checks.ROOT / "scripts/results.py"), *arguments], cwd=folder,
+                         capture_output=True, text=True, check=False, timeout=30)
+    return ran.stdout.splitlines()
+
+
 def run(folder, tests, *arguments):
     log = pathlib.Path(folder) / "testlog.json"
     log.write_text("".join(json.dumps({"name": f"t{number}", "suite": ["cuconst:unit"], "result": result, "stdout": stdout,
@@ -51,9 +57,12 @@ def main():
                 problems.append(f"{name}: expected {line!r} and status {status}, got {got}")
         total = pathlib.Path(folder) / "total"
         run(folder, [("OK", CRITERION_OK)], "--total", str(total))
-        run(folder, [("FAIL", "")], "--total", str(total), "--label", "again")
-        if json.loads(total.read_text()) != {"passed": 5, "failed": 1, "skipped": 0}:
+        run(folder, [("FAIL", "prose\nE   assert 1 == 2\n")], "--total", str(total), "--label", "again")
+        failures = ["again: FAILED t0: fail, 0 passed, 1 failed", "    E   assert 1 == 2"]
+        if json.loads(total.read_text()) != {"passed": 5, "failed": 1, "skipped": 0, "failures": failures}:
             problems.append(f"--total: {total.read_text()}")
+        if said(folder, "--total", str(total), "--sum") != [*failures, "5 passed, 1 failed"]:
+            problems.append("--sum does not end with what failed")
         for counts, line, status in (((5, 0, 1), "5 passed, 0 failed, 1 skipped", 0), ((5, 1, 0), "5 passed, 1 failed", 1),
                                      ((0, 0, 0), "0 passed, 1 failed", 1)):
             total.write_text(json.dumps(dict(zip(("passed", "failed", "skipped"), counts))))

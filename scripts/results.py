@@ -8,7 +8,8 @@ A meson test that is a suite of its own (Criterion, pytest, TAP) counts as many 
 A suite that died or timed out counts one failure on top of those it reported. Skipped tests, and those expected to
 fail, are shown, never counted as passed. Exit status 1 when anything failed or when nothing ran.
 
---total FILE adds this run's counts to those in FILE (JSON); --sum says what they came to, over several builds.
+--total FILE adds this run's counts, and why tests failed, to those in FILE (JSON); --sum says what they came to, over
+several builds: the end of a long output is what is kept of it.
 """
 import argparse
 import json
@@ -24,6 +25,9 @@ PYTEST_FAILED = {"failed", "error", "errors", "xpassed"}
 TAP = re.compile(r"^(not )?ok\b(?: \d+)?[^#\n]*(?:# *(SKIP|TODO))?", re.M | re.I)
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 GOOD = {"OK", "EXPECTEDFAIL"}
+# What pytest, Criterion and the programs here say of a failure.
+REASON = re.compile(r"^(E  |FAILED |\[----\]|\[FAIL\]|.*: (expected|assertion|Assertion|ERROR|error|failed)\b)")
+REASONS = 15
 
 
 @dataclass
@@ -80,6 +84,12 @@ def count(test):
     return reported
 
 
+def why(test):
+    """The lines of a failed test's output that say most; else its last ones."""
+    lines = ANSI.sub("", test.get("stdout", "") + "\n" + test.get("stderr", "")).rstrip().splitlines()
+    return [line[:300] for line in [line for line in lines if REASON.match(line)][:REASONS] or lines[-REASONS:]]
+
+
 def suite_names(testlog):
     """The first suite of each test: testlog.json does not say, the build folder's introspection data does."""
     intro = pathlib.Path(testlog).resolve().parent.parent / "meson-info/intro-tests.json"
@@ -107,6 +117,12 @@ def finish(total, prefix):
     return 1 if total.failed else 0
 
 
+def earlier(total):
+    """What FILE of --total holds: counts, and lines about failed tests."""
+    held = json.loads(total.read_text()) if total.exists() else {}
+    return Counts(**{name: held.get(name, 0) for name in ("passed", "failed", "skipped")}), held.get("failures", [])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--label", default="")
@@ -115,22 +131,26 @@ def main():
     parser.add_argument("testlog", nargs="*")
     arguments = parser.parse_args()
     if arguments.sum:
-        return finish(Counts(**json.loads(arguments.total.read_text())), "")
-    total, by_suite = Counts(), {}
+        total, failures = earlier(arguments.total)
+        print("\n".join(failures), end="\n" if failures else "")
+        return finish(total, "")
+    total, by_suite, failures = Counts(), {}, []
+    prefix = f"{arguments.label}: " if arguments.label else ""
     for path in arguments.testlog:
         for name, test in read(path):
             counts = count(test)
             total += counts
             by_suite[name] = by_suite.get(name, Counts()) + counts
             if counts.failed:
-                print(f"FAILED {test['name']}: {test['result'].lower()}, {counts.line()}")
-    prefix = f"{arguments.label}: " if arguments.label else ""
+                failures += [f"{prefix}FAILED {test['name']}: {test['result'].lower()}, {counts.line()}",
+                             *("    " + line for line in why(test))]
+    print("\n".join(failures), end="\n" if failures else "")
     for name, counts in sorted(by_suite.items()):
         print(f"{prefix}{name:10} {counts.line()}")
     status = finish(total, prefix)
     if arguments.total:
-        before = Counts(**json.loads(arguments.total.read_text())) if arguments.total.exists() else Counts()
-        arguments.total.write_text(json.dumps((before + total).__dict__))
+        before, told = earlier(arguments.total)
+        arguments.total.write_text(json.dumps({**(before + total).__dict__, "failures": told + failures}))
     return status
 
 
