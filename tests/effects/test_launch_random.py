@@ -19,6 +19,8 @@ CHECKS = re.compile(r"(verified|unverified|violations|ended:|check:) \d+")
 def records(log):
     for line in log.read_text().splitlines():
         record = {field: value for field, value in json.loads(line).items() if field not in VARIES}
+        # The range's number is one that was given back, or a new one: the watcher may hold the old range a little longer.
+        (record.get("range") or {}).pop("handle", None)
         record["candidates"] = sorted(record.get("candidates") or [], key=str)
         yield json.dumps(record, sort_keys=True)
 
