@@ -319,35 +319,35 @@ static struct constant arithmetic(struct constants *c, const struct sass_insn *i
 {
 	bool swapped = insn->form == 2 || insn->form == 3 || insn->form == 7;
 	switch (insn->base) {
-	case 0x002:
+	case OP_MOV:
 		if (sass_field(insn, 72, 76) != 0xf)
 			return unknown;
 		return swapped ? unknown : v[1];
-	case 0x082:
+	case OP_UMOV:
 		return swapped ? unknown : v[1];
-	case 0x007:
-	case 0x087:
+	case OP_SEL:
+	case OP_USEL:
 		return selection(c, insn, v, swapped ? 2 : 1);
-	case 0x010:
-	case 0x090:
+	case OP_IADD3:
+	case OP_UIADD3:
 		return sum(c, insn, operands, v);
-	case 0x036:
+	case OP_VIADD:
 		v[2] = zero;
 		return c->program->machine.sm >= 80 && !swapped && !sass_field(insn, 73, 74) &&
 		                       no_modifier(insn, operands)
 		               ? sum(c, insn, operands, v)
 		               : unknown;
-	case 0x012:
-	case 0x092:
+	case OP_LOP3:
+	case OP_ULOP3:
 		return logic(c, insn, v);
-	case 0x016:
-	case 0x096:
+	case OP_PRMT:
+	case OP_UPRMT:
 		return permute(c, insn, v);
-	case 0x019:
-	case 0x099:
+	case OP_SHF:
+	case OP_USHF:
 		return shift(c, insn, operands, v);
-	case 0x024:
-	case 0x0a4:
+	case OP_IMAD:
+	case OP_UIMAD:
 		return product(c, insn, operands, v);
 	default:
 		return unknown;
@@ -360,14 +360,14 @@ static struct constant predicate_result(struct constants *c, const struct sass_i
 {
 	bool swapped = insn->form == 2 || insn->form == 3 || insn->form == 7;
 	switch (insn->base) {
-	case 0x00c:
-	case 0x08c:
+	case OP_ISETP:
+	case OP_UISETP:
 		return set_predicate(c, insn, v[0], swapped ? v[2] : v[1]);
-	case 0x01c:
-	case 0x09c:
+	case OP_PLOP3:
+	case OP_UPLOP3:
 		return predicate_logic(c, insn);
-	case 0x012:
-	case 0x092:
+	case OP_LOP3:
+	case OP_ULOP3:
 		/* Is there a bit in the result? Combined with nothing: or with !PT. */
 		if (sass_field(insn, 87, 91) != 15 || sass_field(insn, 80, 81) || !constant_known(result))
 			return unknown;
@@ -398,13 +398,13 @@ static void give_register(struct constants *c, struct results *results, bool uni
 static void load_constant(struct constants *c, const struct sass_insn *insn, struct results *results)
 {
 	static const uint8_t bytes[8] = {1, 1, 2, 2, 4, 4, 4, 4}, words[8] = {1, 1, 1, 1, 1, 2, 4, 0};
-	bool uniform = insn->row->class == SASS_LOAD_CONST_UNIFORM, new = insn->base == 0x1ac;
+	bool uniform = insn->row->class == SASS_LOAD_CONST_UNIFORM, new = insn->base == OP_LDCU;
 	unsigned size = sass_field(insn, 73, 76), mask = uniform ? c->program->machine.uniform_mask : 0xff;
 	unsigned none = uniform ? c->program->machine.uniform_zero : SASS_RZ;
 	uint32_t offset = new ? sass_field(insn, 37, 54) : sass_field(insn, 38, 54);
-	bool fixed = insn->base == 0x0b9 || (insn->a & mask) == none;
+	bool fixed = insn->base == OP_ULDC || (insn->a & mask) == none;
 	bool bound = new ? insn->form == 3 : insn->form == 5 && !insn->bit91;
-	if (insn->base == 0x0bb || !fixed || !bound || sass_field(insn, 54, 59) || sass_field(insn, 78, 82))
+	if (insn->base == OP_ULDC_INDEXED || !fixed || !bound || sass_field(insn, 54, 59) || sass_field(insn, 78, 82))
 		return;
 	for (unsigned i = 0; i < words[size]; i++)
 		give_register(c, results, uniform, (insn->d & mask) + i,
@@ -467,7 +467,7 @@ static void evaluate(struct constants *c, const struct sass_insn *insn, struct r
 		load_constant(c, insn, results);
 		return;
 	}
-	if ((insn->base == 0x0ca || insn->base == 0x1c2) && class == SASS_TO_UNIFORM) {
+	if ((insn->base == OP_R2UR || insn->base == OP_R2UR_EARLIER) && class == SASS_TO_UNIFORM) {
 		if (insn->form == 1 && !sass_field(insn, 84, 85))
 			give_register(c, results, true, insn->d & machine->uniform_mask, read_register(c, insn->a));
 		return;
@@ -476,7 +476,7 @@ static void evaluate(struct constants *c, const struct sass_insn *insn, struct r
 		clear_registers(c, insn, results);
 	if (class == SASS_STORE || class == SASS_STORE_GENERIC || class == SASS_ATOMIC)
 		note_null(c, insn);
-	if (insn->base >= 0x0c0 || class == SASS_CLEAR_CS2R || (insn->uniform && insn->base < 0x080) ||
+	if (insn->base >= OP_UNIFORM_END || class == SASS_CLEAR_CS2R || (insn->uniform && insn->base < OP_UNIFORM) ||
 	    sass_wide_modifier(machine, insn))
 		return;
 	sass_operands(machine, insn, operands);

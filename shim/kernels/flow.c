@@ -154,8 +154,8 @@ static int add_next(void *ctx, uint32_t insn)
 static bool return_literal(const struct program *program, const uint8_t *return_registers, uint32_t i, uint32_t *ret_insn)
 {
 	const struct sass_insn *insn = &program->insns[i];
-	bool move = (insn->base == 0x002 && insn->form == 4) ||
-	            (insn->base == 0x024 && insn->form == 2 && insn->a == SASS_RZ);
+	bool move = (insn->base == OP_MOV && insn->form == 4) ||
+	            (insn->base == OP_IMAD && insn->form == 2 && insn->a == SASS_RZ);
 	if (!move || insn->uniform || !return_registers[insn->d] || program->marks[i] || insn->immediate % SASS_BYTES)
 		return false;
 	const struct program_part *part = part_of(program, i);

@@ -53,7 +53,7 @@ static uint32_t moved_out(const struct numbering *n, const struct sass_insn *ins
 {
 	uint32_t mask = insn->immediate;
 	bool one = mask && !(mask & (mask - 1)) && mask < 1u << CONSTANTS_TRUE;
-	if (insn->base != 0x003 || insn->form != 4 || insn->a != SASS_RZ || sass_field(insn, 64, 91) || !one)
+	if (insn->base != OP_P2R || insn->form != 4 || insn->a != SASS_RZ || sass_field(insn, 64, 91) || !one)
 		return GUARDS_UNKNOWN;
 	return n->of[__builtin_ctz(mask)];
 }
@@ -61,7 +61,7 @@ static uint32_t moved_out(const struct numbering *n, const struct sass_insn *ins
 /* ISETP.NE.AND Pd, PT, Ra, RZ, PT: the number that its register keeps. */
 static uint32_t moved_back(const struct numbering *n, const struct sass_insn *insn)
 {
-	bool not_zero = insn->base == 0x00c && !insn->uniform && insn->form == 1 && insn->b == SASS_RZ &&
+	bool not_zero = insn->base == OP_ISETP && !insn->uniform && insn->form == 1 && insn->b == SASS_RZ &&
 	                !sass_field(insn, 72, 73) && !sass_field(insn, 74, 76) && sass_field(insn, 76, 81) == 5 &&
 	                sass_field(insn, 84, 91) == 0x3f;
 	for (unsigned i = n->kept_count; not_zero && i-- > 0;)

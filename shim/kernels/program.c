@@ -118,7 +118,7 @@ static uint32_t function_at(struct gathering *gathering, const struct elf_symbol
 		links[part.first + i] = PROGRAM_NONE;
 		bool constant = insn->row &&
 		                (insn->row->class == SASS_LOAD_CONST || insn->row->class == SASS_LOAD_CONST_UNIFORM);
-		bool operand = insn->base < 0x180 && (insn->form == 3 || insn->form == 5);
+		bool operand = insn->base < OP_LD && (insn->form == 3 || insn->form == 5);
 		gathering->uses_bank4 |= (constant || operand) && sass_field(insn, 54, 59) == 4;
 		gathering->uses_bank2 |= (constant || operand) && sass_field(insn, 54, 59) == 2;
 	}
@@ -209,7 +209,8 @@ static int bank4_relocation(void *ctx, const struct elf_relocation *relocation)
 	for (uint32_t i = 0; i < program->count && !used; i++) {
 		const struct sass_insn *insn = &program->insns[i];
 		uint32_t offset = sass_field(insn, 38, 54);
-		bool indexed = insn->base == 0x182 ? insn->a != SASS_RZ : insn->base == 0x0bb || insn->base == 0x1ac;
+		bool indexed = insn->base == OP_LDC ? insn->a != SASS_RZ
+		                                    : insn->base == OP_ULDC_INDEXED || insn->base == OP_LDCU;
 		used = insn->row && sass_field(insn, 54, 59) == 4 &&
 		       (indexed || (offset <= relocation->offset + 4 && offset + 16 > relocation->offset));
 	}

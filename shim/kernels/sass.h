@@ -76,6 +76,18 @@ enum sass_class {
 	SASS_WARP_SYNC,
 };
 
+enum sass_op {
+#define SASS_OP(name, number) OP_##name = (number),
+#include "shim/kernels/sass_ops.def"
+#undef SASS_OP
+	/* Uniform arithmetic lies in between. */
+	OP_UNIFORM = 0x080,
+	OP_UNIFORM_END = 0x0c0,
+};
+
+/* Predicates among the results: none; the one of bits 81 to 83; that of bits 84 to 86, too. Where it is not sure, both: one too many is right, one too few is not. */
+enum sass_predicates { SASS_PREDICATES_NONE, SASS_PREDICATES_FIRST, SASS_PREDICATES_BOTH };
+
 struct sass_row {
 	uint16_t base;       /* bits 0-8 of the instruction */
 	uint8_t forms;       /* which values of bits 9-11, as a mask */
@@ -83,6 +95,7 @@ struct sass_row {
 	uint8_t first, last; /* versions of the machine */
 	uint8_t class;       /* enum sass_class */
 	uint8_t words;       /* 32-bit registers of the result, where neither class nor modifiers say */
+	uint8_t predicates;  /* enum sass_predicates */
 	const char *name;
 };
 #define SASS_ANY 2

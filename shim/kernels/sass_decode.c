@@ -49,8 +49,8 @@ void sass_decode(const struct sass_machine *machine, const uint8_t *code, struct
 	insn.b = (uint8_t)(insn.low >> 32);
 	insn.c = (uint8_t)insn.high;
 	insn.immediate = (uint32_t)(insn.low >> 32);
-	insn.uniform = (insn.base >= 0x080 && insn.base < 0x0c0) || insn.base == 0x0cb ||
-	               (insn.bit91 && insn.base < 0x0c0 && (insn.form == 1 || insn.form == 2 || insn.form == 4));
+	insn.uniform = (insn.base >= OP_UNIFORM && insn.base < OP_UNIFORM_END) || insn.base == OP_0CB ||
+	               (insn.bit91 && insn.base < OP_UNIFORM_END && (insn.form == 1 || insn.form == 2 || insn.form == 4));
 	insn.row = find_row(machine, &insn);
 	*ret_insn = insn;
 }
@@ -67,16 +67,16 @@ static struct sass_operand const_operand(const struct sass_insn *insn)
 static bool has_third_source(const struct sass_insn *insn)
 {
 	switch (insn->base) {
-	case 0x007: /* SEL */
-	case 0x008: /* FSEL */
-	case 0x013: /* IABS */
-	case 0x017: /* IMNMX */
-	case 0x01a: /* SGXT */
-	case 0x036: /* VIADD */
-	case 0x048: /* VIMNMX */
-	case 0x087: /* USEL */
-	case 0x0bd: /* UFLO */
-	case 0x0bf: /* UPOPC */
+	case OP_SEL:
+	case OP_FSEL:
+	case OP_IABS:
+	case OP_IMNMX:
+	case OP_SGXT:
+	case OP_VIADD:
+	case OP_VIMNMX:
+	case OP_USEL:
+	case OP_UFLO:
+	case OP_UPOPC:
 		return false;
 	default:
 		return true;
@@ -105,7 +105,7 @@ void sass_operands(const struct sass_machine *machine, const struct sass_insn *i
 	case 3:
 		ret_operands[1] = c, ret_operands[2] = insn->uniform ? b : const_operand(insn);
 		/* sm_120 took this form of the 64-bit select for a second register. */
-		if (machine->sm >= 120 && insn->base == 0x007)
+		if (machine->sm >= 120 && insn->base == OP_SEL)
 			ret_operands[1] = b, ret_operands[2] = (struct sass_operand){.kind = OPERAND_NONE};
 		break;
 	case 4:
@@ -152,20 +152,20 @@ unsigned sass_memory_words(const struct sass_insn *insn)
 bool sass_wide_modifier(const struct sass_machine *machine, const struct sass_insn *insn)
 {
 	switch (insn->base) {
-	case 0x097:
+	case OP_UIADD3_64:
 		return true;
-	case 0x002:
-	case 0x082:
+	case OP_MOV:
+	case OP_UMOV:
 		return machine->sm >= 120 && (insn->form == 2 || sass_field(insn, 80, 81));
-	case 0x007:
+	case OP_SEL:
 		return machine->sm >= 120 && (insn->form == 2 || insn->form == 3 || insn->form == 7);
-	case 0x087:
+	case OP_USEL:
 		return machine->sm >= 120 && (insn->form == 2 || insn->form == 3 || insn->form == 6 || insn->form == 7);
-	case 0x035:
+	case OP_IADD:
 		return machine->sm >= 120 && sass_field(insn, 73, 74);
-	case 0x017:
+	case OP_IMNMX:
 		return machine->sm >= 120 && sass_field(insn, 74, 75);
-	case 0x085:
+	case OP_UIMNMX:
 		return machine->sm >= 120;
 	default:
 		return false;

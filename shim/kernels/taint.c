@@ -83,25 +83,25 @@ static bool makes_known(const struct taint *t, const struct sass_insn *insn, uin
 {
 	bool a_zero = insn->a == SASS_RZ, b_zero = insn->b == SASS_RZ, c_zero = insn->c == SASS_RZ;
 	switch (insn->row->base) {
-	case 0x002:
-	case 0x082:
+	case OP_MOV:
+	case OP_UMOV:
 		if (t->program->machine.sm >= 120 && sass_field(insn, 80, 81))
 			return false; /* 64 bits */
 		if (insn->form == 4)
 			return *ret_value = insn->immediate, true;
 		return (insn->form == 1 || insn->form == 6) &&
 		       is_known(t, insn->uniform || insn->form == 6, insn->b, ret_value);
-	case 0x024:
+	case OP_IMAD:
 		if (insn->form == 2 && a_zero && c_zero)
 			return *ret_value = insn->immediate, true;
 		return insn->form == 1 && a_zero && b_zero && is_known(t, false, insn->c, ret_value);
-	case 0x031:
-	case 0x035:
+	case OP_HFMA2:
+	case OP_IADD:
 		return insn->row->class == SASS_CLEAR && insn->form == 2 && a_zero && c_zero &&
 		       (*ret_value = insn->immediate, true);
-	case 0x010:
-	case 0x036:
-		if (insn->form != 4 || a_zero || (insn->base == 0x010 && !c_zero) || sass_field(insn, 72, 73) ||
+	case OP_IADD3:
+	case OP_VIADD:
+		if (insn->form != 4 || a_zero || (insn->base == OP_IADD3 && !c_zero) || sass_field(insn, 72, 73) ||
 		    !is_known(t, false, insn->a, ret_value))
 			return false;
 		return *ret_value += insn->immediate, true;
@@ -113,27 +113,27 @@ static bool makes_known(const struct taint *t, const struct sass_insn *insn, uin
 /* Literals in registers: indices of constant loads, factors, shift counts. Only within a block. */
 static bool note_known(const struct taint *t, const struct sass_insn *insn, uint32_t *ret_value)
 {
-	if (insn->base > 0x082 || insn->guard != 7 || t->program->marks[t->insn] ||
+	if (insn->base > OP_UMOV || insn->guard != 7 || t->program->marks[t->insn] ||
 	    (!insn->uniform && insn->d == SASS_RZ))
 		return false;
-	return (!insn->uniform || insn->base == 0x082) && makes_known(t, insn, ret_value);
+	return (!insn->uniform || insn->base == OP_UMOV) && makes_known(t, insn, ret_value);
 }
 
 /* R1 is the stack pointer: set once from the driver's constant, moved by literals. */
 static int32_t stack_after(const struct taint *t, const struct sass_insn *insn)
 {
 	int64_t stack = t->now.stack;
-	bool constant = (insn->row->class == SASS_LOAD_CONST || (insn->base == 0x002 && insn->form == 5) ||
-	                 (insn->base == 0x024 && insn->form == 3 && insn->a == SASS_RZ)) &&
+	bool constant = (insn->row->class == SASS_LOAD_CONST || (insn->base == OP_MOV && insn->form == 5) ||
+	                 (insn->base == OP_IMAD && insn->form == 3 && insn->a == SASS_RZ)) &&
 	                sass_field(insn, 54, 59) == 0 && !insn->bit91;
 	uint32_t offset = sass_field(insn, 38, 54);
 	if (insn->guard != 7)
 		return STACK_ANY;
 	if (constant && offset == (t->program->machine.sm >= 100 ? 0x37cu : 0x28u))
 		return 0;
-	bool adds = (insn->base == 0x010 && insn->form == 4 && insn->c == SASS_RZ) ||
-	            (insn->base == 0x036 && insn->form == 4) ||
-	            (insn->base == 0x035 && insn->form == 4 && t->program->machine.sm >= 100);
+	bool adds = (insn->base == OP_IADD3 && insn->form == 4 && insn->c == SASS_RZ) ||
+	            (insn->base == OP_VIADD && insn->form == 4) ||
+	            (insn->base == OP_IADD && insn->form == 4 && t->program->machine.sm >= 100);
 	if (!adds || insn->a != 1 || stack == STACK_ANY || stack == STACK_NONE || sass_field(insn, 72, 73))
 		return STACK_ANY;
 	stack += (int32_t)insn->immediate;

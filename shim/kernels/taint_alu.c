@@ -228,7 +228,7 @@ static void shift(struct taint *t, const struct sass_insn *insn, const struct sa
 
 static void convert(struct taint *t, const struct sass_insn *insn, struct taint_pair source)
 {
-	bool from_64 = insn->base >= 0x110;
+	bool from_64 = insn->base >= OP_F2F_64;
 	bool to_64 = from_64 && sass_field(insn, 75, 77) == 3;
 	set_id all = from_64 ? taint_join(t, source.low, source.high) : source.low;
 	write_result(t, insn, (struct taint_pair){all, all}, to_64);
@@ -242,14 +242,15 @@ static bool monotone(uint32_t table)
 
 static void mix(struct taint *t, const struct sass_insn *insn, struct taint_pair v[3])
 {
-	if (t->recording && (insn->base == 0x00f || insn->base == 0x012 || insn->base == 0x092 || insn->base == 0x017 ||
-	                     insn->base == 0x046 || insn->base == 0x048 || insn->base == 0x085)) {
+	if (t->recording &&
+	    (insn->base == OP_ICMP || insn->base == OP_LOP3 || insn->base == OP_ULOP3 || insn->base == OP_IMNMX ||
+	     insn->base == OP_046 || insn->base == OP_VIMNMX || insn->base == OP_UIMNMX)) {
 		taint_compared(t, v[0].low, v[1].low);
 		taint_compared(t, v[0].low, v[2].low);
 		taint_compared(t, v[1].low, v[2].low);
 	}
 	struct taint_pair result = join_pair(t, join_pair(t, v[0], v[1]), v[2]);
-	if ((insn->base == 0x012 || insn->base == 0x092) && !monotone(sass_field(insn, 72, 80)))
+	if ((insn->base == OP_LOP3 || insn->base == OP_ULOP3) && !monotone(sass_field(insn, 72, 80)))
 		result = (struct taint_pair){unscale(t, result.low), unscale(t, result.high)};
 	write_result(t, insn, result, sass_wide_modifier(&t->program->machine, insn));
 }

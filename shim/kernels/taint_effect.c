@@ -91,8 +91,8 @@ static bool negates(const struct sass_insn *insn)
 
 static bool mix_compares(const struct sass_insn *insn)
 {
-	return insn->base == 0x00f || insn->base == 0x012 || insn->base == 0x092 || insn->base == 0x017 ||
-	       insn->base == 0x046 || insn->base == 0x048 || insn->base == 0x085;
+	return insn->base == OP_ICMP || insn->base == OP_LOP3 || insn->base == OP_ULOP3 || insn->base == OP_IMNMX ||
+	       insn->base == OP_046 || insn->base == OP_VIMNMX || insn->base == OP_UIMNMX;
 }
 
 static void arithmetic(struct taint_effect *effect, const struct program *program, const struct sass_insn *insn)
@@ -131,7 +131,7 @@ static void arithmetic(struct taint_effect *effect, const struct program *progra
 		break;
 	case SASS_CONVERT:
 		first = 1, end = 2, words = 2;
-		written = insn->base >= 0x110 && sass_field(insn, 75, 77) == 3 ? 2 : 1;
+		written = insn->base >= OP_F2F_64 && sass_field(insn, 75, 77) == 3 ? 2 : 1;
 		break;
 	default:
 		effect->records = mix_compares(insn);
@@ -155,7 +155,7 @@ static void atomic(struct taint_effect *effect, const struct program *program, c
 	reads(effect, insn->b, 4);
 	reads(effect, insn->c, 4);
 	/* A reduction has no result. */
-	if (insn->base == 0x18e || insn->base == 0x1a6)
+	if (insn->base == OP_RED || insn->base == OP_RED_LATER)
 		return;
 	writes(effect, insn, insn->d, 1, true);
 	if (insn->d < SASS_RZ)

@@ -222,7 +222,7 @@ static void load(struct taint *t, const struct sass_insn *insn)
 	}
 	if (sets_has(&t->sets, address.low, FROM_BLOCK) || sets_has(&t->sets, address.high, FROM_BLOCK))
 		extra = join_words(t, extra, (struct taint_words){{t->all_params, t->all_params}});
-	if (insn->base == 0x180 || overlaps_window(t, address))
+	if (insn->base == OP_LD || overlaps_window(t, address))
 		extra = join_words(t, extra, join_words(t, t->local_any, t->shared));
 	write_loaded(t, insn, insn->d, extra, words);
 	if (insn->row->class == SASS_LOAD_256)
@@ -241,7 +241,7 @@ static void store(struct taint *t, const struct sass_insn *insn)
 	} else {
 		address = address_of(t, insn, uniform_field(t, insn->c), insn->bit91 && !sass_field(insn, 76, 77));
 	}
-	if (insn->base == 0x185)
+	if (insn->base == OP_ST)
 		remember_generic(t, data);
 	remember_words(t, &t->global, data);
 	taint_handed_out(t, whole(t, data));
@@ -258,8 +258,9 @@ static void hand_out_aligned(struct taint *t, const struct sass_insn *insn, unsi
 static void atomic(struct taint *t, const struct sass_insn *insn)
 {
 	/* Types differ between bases and machines: data of up to 4 words is read, and a result of up to 4 is written without forgetting more than one. */
-	bool swap = insn->base == 0x18b || insn->base == 0x1a9, result = insn->base != 0x18e && insn->base != 0x1a6;
-	bool generic = insn->base == 0x18a || insn->base == 0x18b || insn->base == 0x1a2;
+	bool swap = insn->base == OP_ATOM_CAS || insn->base == OP_ATOMG_CAS,
+	     result = insn->base != OP_RED && insn->base != OP_RED_LATER;
+	bool generic = insn->base == OP_ATOM || insn->base == OP_ATOM_CAS || insn->base == OP_ATOM_LATER;
 	struct taint_pair address = address_of(t, insn, uniform_field(t, insn->c), insn->bit91);
 	set_id data = read_words(t, insn, insn->b, 4);
 	if (swap)
@@ -288,7 +289,7 @@ static void atomic_shared(struct taint *t, const struct sass_insn *insn)
 {
 	unsigned words = t->program->machine.sm >= 90 ? 4 : 2;
 	set_id data = read_words(t, insn, insn->b, words);
-	if (insn->base == 0x18d)
+	if (insn->base == OP_ATOMS_CAS)
 		data = taint_join(t, data, read_words(t, insn, insn->c, words));
 	remember_anywhere(t, &t->shared, data);
 	set_id held = whole(t, t->shared);
@@ -301,12 +302,13 @@ static void load_const(struct taint *t, const struct sass_insn *insn)
 	bool uniform = insn->row->class == SASS_LOAD_CONST_UNIFORM;
 	unsigned words = sass_memory_words(insn), bytes = 4;
 	uint32_t bank = sass_field(insn, 54, 59),
-		 offset = insn->base == 0x1ac ? sass_field(insn, 37, 54) : sass_field(insn, 38, 54);
-	bool bindless = (insn->base == 0x182 && (insn->form == 2 || insn->bit91)) ||
-	                (insn->base == 0x0b9 && insn->bit91) || (insn->base == 0x1ac && insn->form == 5);
+		 offset = insn->base == OP_LDCU ? sass_field(insn, 37, 54) : sass_field(insn, 38, 54);
+	bool bindless = (insn->base == OP_LDC && (insn->form == 2 || insn->bit91)) ||
+	                (insn->base == OP_ULDC && insn->bit91) || (insn->base == OP_LDCU && insn->form == 5);
 	unsigned index = uniform ? uniform_field(t, insn->a) : insn->a;
-	bool indexed = insn->base == 0x0bb || (insn->base == 0x1ac && index != t->program->machine.uniform_zero) ||
-	               (insn->base == 0x182 && index != SASS_RZ);
+	bool indexed = insn->base == OP_ULDC_INDEXED ||
+	               (insn->base == OP_LDCU && index != t->program->machine.uniform_zero) ||
+	               (insn->base == OP_LDC && index != SASS_RZ);
 	if (indexed && t->known[uniform][index].stamp == t->stamp) {
 		offset = (offset + t->known[uniform][index].value) & 0xffff;
 		indexed = false;
@@ -423,7 +425,7 @@ void taint_memory(struct taint *t, const struct sass_insn *insn)
 		return;
 	case SASS_COPY_TO_SHARED:
 		copy_to_shared(t);
-		if (insn->base == 0x1ae)
+		if (insn->base == OP_LDGSTS)
 			taint_loaded(t, taint_read_pair(t, insn, insn->a));
 		return;
 	default:

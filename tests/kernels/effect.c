@@ -2,6 +2,7 @@
  * What taint_effect() says an instruction reads and writes, against what taint_step() does: every row of the table, in each form, with random fields, runs
  * twice. What it is said to depend on is the same both times, all else is not; what it leaves behind must be the same. effect [ROUNDS]
  */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -352,11 +353,44 @@ static unsigned long predicates(void)
 	return failures;
 }
 
+/* OP_UIADD3_64 stands for UIADD3.64, OP_RED_LATER for RED; "UF*" for all of a family. */
+static bool names(const char *op, const char *row)
+{
+	for (; *row && *row != '*'; op++, row++)
+		if (*row != *op && !(*row == '.' && *op == '_') && toupper(*row) != *op)
+			return false;
+	return *row == '*' || !*op || *op == '_';
+}
+
+/* Code asks for instructions by the numbers that they have in the table. */
+static unsigned long numbers(void)
+{
+	static const struct {
+		const char *name;
+		unsigned number;
+	} ops[] = {
+#define SASS_OP(name, number) {#name, number},
+#include "shim/kernels/sass_ops.def"
+#undef SASS_OP
+	};
+	unsigned long failures = 0;
+	for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
+		bool found = false;
+		for (size_t k = 0; k < sass_row_count; k++)
+			found |= sass_rows[k].base == ops[i].number && names(ops[i].name, sass_rows[k].name);
+		if (!found) {
+			printf("no row of %03x is called %s\n", ops[i].number, ops[i].name);
+			failures++;
+		}
+	}
+	return failures;
+}
+
 int main(int argc, char **argv)
 {
 	static const unsigned machines[] = {70, 75, 80, 90, 100, 120};
 	unsigned long rounds = argc > 1 ? strtoul(argv[1], NULL, 10) : 20, ran = 0,
-		      failures = third_sources() + predicates();
+		      failures = third_sources() + predicates() + numbers();
 	for (size_t i = 0; i < sizeof machines / sizeof machines[0] * rounds && failures < 20; i++) {
 		struct stage stage;
 		set_up(&stage, machines[i / rounds]);
