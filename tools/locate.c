@@ -97,8 +97,9 @@ static char *find(const char *what, const char *const *places, size_t count, con
 		fprintf(err, "cuconst: %s was not found. Looked for:\n", what);
 		for (size_t i = 0; i < count && folder; i++) {
 			char *path = tool_format("%s/%s", folder, places[i]);
+			const char *fault = fault_of(path);
 
-			fprintf(err, "cuconst:   %s: %s\n", path, fault_of(path));
+			fprintf(err, "cuconst:   %s: %s\n", path, fault ? fault : "was not there a moment ago");
 			free(path);
 		}
 	}

@@ -54,7 +54,7 @@ static size_t program_headers(const struct link_map *object, const uint8_t **ret
 
 static void read_segments(const struct link_map *object, struct segments *ret)
 {
-	const uint8_t *table;
+	const uint8_t *table = NULL;
 	size_t count = program_headers(object, &table);
 	*ret = (struct segments){.object = object, .base = object->l_addr, .dynamic = object->l_ld};
 	for (size_t i = 0; i < count && ret->count < SEGMENTS; i++) {

@@ -20,7 +20,7 @@ struct row {
 	uint64_t a, b, c, expected;
 };
 
-static const char *const frame =
+static const char frame[] =
 	".version 8.0\n.target sm_90\n.address_size 64\n"
 	".visible .entry k(.param .u64 out, .param .u64 in)\n{\n"
 	".reg .b16 %%h<4>; .reg .b32 %%r<8>; .reg .b64 %%d<8>; .reg .pred %%p<8>;\n"
