@@ -107,12 +107,15 @@ int main(void)
 	}
 	REQUIRE(!on_main);
 
-	/* Nothing in flight: it does not run at all. */
+	/* Nothing in flight: soon it does not run at all. On a busy machine it lingers longer before it sleeps. */
 	unsigned calls = fake_counts().calls;
-	REQUIRE(thread_status("cuconst-watch", "voluntary_ctxt_switches", text, sizeof(text)));
-	milliseconds(200);
-	REQUIRE(thread_status("cuconst-watch", "voluntary_ctxt_switches", again, sizeof(again)));
-	REQUIRE(strcmp(text, again) == 0);
+	int looks = 0;
+	do {
+		REQUIRE(looks++ < 50);
+		REQUIRE(thread_status("cuconst-watch", "voluntary_ctxt_switches", text, sizeof(text)));
+		milliseconds(200);
+		REQUIRE(thread_status("cuconst-watch", "voluntary_ctxt_switches", again, sizeof(again)));
+	} while (strcmp(text, again) != 0);
 
 	/* A long kernel: it looks, without a driver call, and takes the result when it comes. */
 	fake_defer(true);
