@@ -3,11 +3,15 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include "shim/kernels/slot_verdict.h"
+#include "shim/report/site_ring.h"
 #include "shim/verdict/fault.h"
 #include "shim/verdict/judge_internal.h"
 #include "shim/verdict/protect.h"
 
 #define NOTES_OF_LAUNCH 8 /* slots of one launch */
+_Static_assert(sizeof(struct note) == 128, "two cache lines");
+_Static_assert(SITE_RING_LASTS >= 2 * NOTES, "a note's place lasts as long as the note, whatever the threads in between");
 
 static struct note *_Atomic notes; /* NOTES of them */
 static _Atomic uint64_t noted;
@@ -16,6 +20,7 @@ static _Atomic uint64_t settled; /* all notes before this number have ended */
 void fault_start(void)
 {
 	struct note *none = NULL;
+	site_ring_start();
 	if (atomic_load_explicit(&notes, memory_order_acquire))
 		return;
 	/* Untouched pages cost nothing. */
@@ -53,7 +58,13 @@ static uint64_t turn_of(uint64_t number)
 	return 2 * (number + 1);
 }
 
-static void write_note(const struct call *call, const struct call_slot *slot, CUcontext context, uint64_t *launch)
+/* What the slots of a launch share. */
+struct launch_notes {
+	CUcontext context;
+	uint64_t site, first; /* the number of its first note; UINT64_MAX: none yet */
+};
+
+static void write_note(const struct call *call, const struct call_slot *slot, struct launch_notes *launch)
 {
 	uint64_t number = atomic_fetch_add(&noted, 1);
 	struct note *note = &atomic_load_explicit(&notes, memory_order_relaxed)[number % NOTES];
@@ -61,33 +72,43 @@ static void write_note(const struct call *call, const struct call_slot *slot, CU
 	/* Somebody is still writing what was here NOTES launches ago: this one goes unnoted. */
 	if (turn & 1 || !atomic_compare_exchange_strong(&note->turn, &turn, turn | 1))
 		return;
-	if (*launch == UINT64_MAX)
-		*launch = number;
-	atomic_store_explicit(&note->context, context, memory_order_relaxed);
+	if (launch->first == UINT64_MAX)
+		launch->first = number;
+	atomic_store_explicit(&note->context, launch->context, memory_order_relaxed);
 	atomic_store_explicit(&note->stream, address_of(call->stream), memory_order_relaxed);
 	atomic_store_explicit(&note->thread, (uint64_t)pthread_self(), memory_order_relaxed);
 	note->told = address_of(call->stream);
-	note->launch = *launch;
+	note->launch = launch->first;
 	note->graph = call->graph;
 	note->range = slot->handle;
-	judge_slot_kernel(call, slot, &note->kernel);
-	note->outer = call->judgement->outer;
+	note->function = slot->function;
+	note->paths = slot->paths;
+	note->value = slot->value;
+	note->site = launch->site;
+	note->outer_api = call->judgement->outer.api;
+	note->outer_note = call->judgement->outer.note;
+	note->argument = (int16_t)slot->argument; /* a kernel's parameters have 32,764 bytes at most */
+	note->offset = (uint16_t)slot->offset;
+	note->entry = (uint16_t)(call->entry - entrypoints);
+	note->verdict = (uint8_t)slot->verdict;
+	note->beside = slot->beside;
 	atomic_store_explicit(&note->turn, turn_of(number), memory_order_release);
 }
 
 bool fault_note(const struct call *call)
 {
-	uint64_t launch = UINT64_MAX;
-	CUcontext context = NULL;
+	struct launch_notes launch = {.first = UINT64_MAX};
 	size_t count = 0;
 	if (!atomic_load_explicit(&notes, memory_order_acquire) || !call->judgement)
 		return false;
 	for (size_t i = 0; i < call->slot_count && count < NOTES_OF_LAUNCH; i++) {
 		if (!holds_twin(&call->slots[i]) || listed_before(call, i))
 			continue;
-		if (!count++)
-			context = note_context_now();
-		write_note(call, &call->slots[i], context, &launch);
+		if (!count++) {
+			launch.context = note_context_now();
+			launch.site = site_ring_put(&call->judgement->site);
+		}
+		write_note(call, &call->slots[i], &launch);
 	}
 	return count;
 }
@@ -116,7 +137,19 @@ bool note_has_ended(struct note *note, uint64_t number)
 	       atomic_load_explicit(&note->ended, memory_order_relaxed) == turn_of(number);
 }
 
-bool note_read(uint64_t number, CUcontext context, struct note *ret)
+static void tell_kernel(const struct note *note, struct report_kernel *ret)
+{
+	const struct call_slot slot = {.function = note->function,
+	                               .paths = note->paths,
+	                               .verdict = (enum kernel_verdict)note->verdict,
+	                               .argument = note->argument,
+	                               .offset = note->offset,
+	                               .value = note->value,
+	                               .beside = note->beside};
+	judge_tell_slot(&entrypoints[note->entry], &slot, ret);
+}
+
+bool note_read(uint64_t number, CUcontext context, struct note_told *ret)
 {
 	struct note *note = note_at(number);
 	uint64_t turn = turn_of(number);
@@ -130,8 +163,10 @@ bool note_read(uint64_t number, CUcontext context, struct note *ret)
 		ret->launch = note->launch;
 		ret->graph = note->graph;
 		ret->range = note->range;
-		ret->outer = note->outer;
-		ret->kernel = note->kernel;
+		ret->outer_api = note->outer_api;
+		ret->outer_note = note->outer_note;
+		tell_kernel(note, &ret->kernel);
+		site_ring_get(note->site, &ret->kernel.site);
 	}
 	atomic_store_explicit(&note->turn, turn_of(number), memory_order_release);
 	return wanted;
