@@ -6,7 +6,6 @@
 #include "shim/effects/launches.h"
 #include "shim/hook_state.h"
 #include "shim/kernels/variants.h"
-#include "shim/verdict/options.h"
 
 /* The launch that comes now; its words are apart. */
 struct now {
@@ -143,7 +142,7 @@ static inline bool read_place(struct found *found, const struct now *now)
 	return true;
 }
 
-static HOOK_HOT __attribute__((noinline)) bool find(CUfunction function, void **params, struct found *ret)
+static inline bool find(CUfunction function, void **params, struct found *ret)
 {
 	struct now now = {
 		.tables = memo_tables(), .function = (uintptr_t)function, .stamp = hook_stamp(), .params = params};
@@ -156,60 +155,66 @@ static HOOK_HOT __attribute__((noinline)) bool find(CUfunction function, void **
 	return !now.words || read_place(ret, &now);
 }
 
-static inline uint64_t note_all(const struct found *found, const char *api)
+static inline void note_all(const struct found *found, const char *api)
 {
 	uint64_t serial = launch_number();
 	for (size_t i = 0; i < notes_of(found); i++)
 		neighbours_mark_note(&found->note[i], found->word[found->noted >> 8 * i & (MEMO_WORDS - 1)], serial, api);
-	return serial;
 }
 
-HOOK_HOT bool memo_passes(CUfunction function, void **params, const char *api)
+static enum memo_answer pass(const struct found *found, struct hook_counts *counts, const char *api)
 {
-	struct hook_counts *counts = hook_counts_own();
-	struct found found;
-	if (!counts || !find(function, params, &found) || swaps_of(&found))
-		return false;
-	note_all(&found, api);
+	note_all(found, api);
 	hook_count_own(counts, COUNT_LAUNCH);
-	if (verdict_of(&found) != MEMO_NO_CONCERN) {
-		hook_count_own(counts, (enum hook_counter)(COUNT_CLEAN + verdict_of(&found)));
+	if (verdict_of(found) != MEMO_NO_CONCERN) {
+		hook_count_own(counts, (enum hook_counter)(COUNT_CLEAN + verdict_of(found)));
 		hook_count_own(counts, COUNT_CHECKED);
 	}
 	hook_thread.depth++;
-	return true;
+	return MEMO_PASSES;
 }
 
 /* False: the place is another launch's by now. */
-static inline bool read_swaps(const struct found *found, struct call *call)
+static inline bool read_swaps(const struct found *found, struct memo_twins *ret)
 {
 	const struct memo_place *place = found->place;
-	for (size_t i = 0; i < swaps_of(found) && i < MEMO_SWAPS; i++) {
+	ret->function = atomic_load_explicit(&place->info, memory_order_acquire);
+	ret->paths = atomic_load_explicit(&place->paths, memory_order_acquire);
+	ret->count = swaps_of(found);
+	for (size_t i = 0; i < ret->count && i < MEMO_SWAPS; i++) {
 		uint64_t what = memo_peek(&place->swap[i].what);
-		call->slots[i] = (struct call_slot){
-			.function = atomic_load_explicit(&place->info, memory_order_acquire),
-			.paths = atomic_load_explicit(&place->paths, memory_order_acquire),
-			.verdict = KERNEL_STORES,
-			.argument = (int)(what >> 8 & 0xffff),
-			.offset = (uint32_t)(what >> 32),
-			.value = found->word[what & (MEMO_WORDS - 1)],
-			.handle = memo_peek(&place->swap[i].range),
-			.twin = memo_peek(&place->swap[i].twin),
-		};
+		struct memo_twin *twin = &ret->twin[i];
+		twin->value = found->word[what & (MEMO_WORDS - 1)];
+		twin->twin = memo_peek(&place->swap[i].twin);
+		twin->range = memo_peek(&place->swap[i].range);
+		twin->argument = what >> 8 & 0xff;
+		twin->offset = what >> 32 & 0xffff;
+		twin->bytes = what >> 48;
+		ret->params = what >> 16 & 0xff;
 	}
 	return is_held(found);
 }
 
-HOOK_HOT bool memo_gives_twins(struct call *call, CUfunction function, void **params)
+/* Not where it may begin before the launch before it has ended. */
+static __attribute__((noinline)) HOOK_HOT enum memo_answer
+give_twins(const struct found *found, const CUlaunchConfig *config, const char *api, struct memo_twins *ret)
 {
+	if (launch_may_overlap(config) || !read_swaps(found, ret))
+		return MEMO_JUDGE;
+	note_all(found, api);
+	hook_count(COUNT_LAUNCH);
+	hook_count((enum hook_counter)(COUNT_CLEAN + verdict_of(found)));
+	hook_count(COUNT_CHECKED);
+	hook_thread.depth++;
+	return MEMO_TWINS;
+}
+
+HOOK_HOT enum memo_answer memo_asks(CUfunction function, void **params, const CUlaunchConfig *config, const char *api,
+                                    struct memo_twins *ret_twins)
+{
+	struct hook_counts *counts = hook_counts_own();
 	struct found found;
-	_Static_assert(MEMO_SWAPS <= CALL_INLINE_SLOTS, "they fit into the call");
-	if (options_get()->mode != MODE_STRICT || !find(function, params, &found) || !swaps_of(&found) ||
-	    !read_swaps(&found, call))
-		return false;
-	call->slot_count = swaps_of(&found);
-	call->verdict = (enum kernel_verdict)(KERNEL_CLEAN + verdict_of(&found));
-	call->concerned = call->again = true;
-	call->serial = note_all(&found, call->entry->name);
-	return true;
+	if (!counts || !find(function, params, &found))
+		return MEMO_JUDGE;
+	return HOOK_UNLIKELY(swaps_of(&found)) ? give_twins(&found, config, api, ret_twins) : pass(&found, counts, api);
 }

@@ -1,8 +1,12 @@
 #include "shim/report/site_ring.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/mman.h>
+
+#include "shim/report/native.h"
+#include "shim/report/stack_memo.h"
 
 #define SITES 2048 /* a power of two */
 #define HINTS 1024
@@ -22,7 +26,9 @@ struct kept_frame {
 struct kept {
 	_Atomic uint64_t turn;
 	_Atomic uint64_t before; /* the number that its hint had */
-	_Atomic uint32_t counts; /* native frames, Python frames, python_cut: a byte each */
+	_Atomic uintptr_t top; /* where the stack of site_ring_here() was; 0: its frames' places on it are not known */
+	_Atomic uint32_t counts;                   /* native frames, Python frames, python_cut: a byte each */
+	_Atomic uint16_t slot[SITE_NATIVE_FRAMES]; /* where each return address lies, in words above `top` */
 	_Atomic uintptr_t native[SITE_NATIVE_FRAMES];
 	struct kept_frame python[SITE_PYTHON_FRAMES];
 } __attribute__((aligned(64)));
@@ -58,13 +64,22 @@ static uint64_t mixed(uint64_t so_far, uint64_t word)
 	return (so_far ^ word) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-static _Atomic uint64_t *hint_of(struct ring *ring, const struct site *site)
+static uint64_t python_mixed(uint64_t so_far, const struct site *site)
 {
-	uint64_t hash = 0;
-	for (int i = 0; i < site->native_count; i++)
-		hash = mixed(hash, (uintptr_t)site->native[i]);
 	for (int i = 0; i < site->python_count; i++)
-		hash = mixed(hash, (uintptr_t)site->python[i].function + (uint64_t)site->python[i].line);
+		so_far = mixed(so_far, (uintptr_t)site->python[i].function + (uint64_t)site->python[i].line);
+	return so_far;
+}
+
+static uint64_t native_mixed(uint64_t so_far, const struct site *site)
+{
+	for (int i = 0; i < site->native_count; i++)
+		so_far = mixed(so_far, (uintptr_t)site->native[i]);
+	return so_far;
+}
+
+static _Atomic uint64_t *hint_of(struct ring *ring, uint64_t hash)
+{
 	return &ring->hints[mixed(hash, 0) >> (64 - HINTS_BITS)];
 }
 
@@ -103,27 +118,70 @@ static bool same_native(const struct kept *kept, const struct site *site)
 	return true;
 }
 
-static bool is_there(struct ring *ring, uint64_t number, const struct site *site)
+/*
+ * Does this thread's stack have the place's frames? From the inside out, as in stack_memo.c: as long as those inside are the same, the next slot is part of this stack. Where to
+ * look must not be torn.
+ */
+static bool same_stack(const struct kept *kept, uint64_t number, uintptr_t top, uintptr_t caller, int count)
+{
+	if (atomic_load_explicit(&kept->top, memory_order_acquire) != top ||
+	    atomic_load_explicit(&kept->native[0], memory_order_acquire) != caller)
+		return false;
+	for (int i = 0; i < count; i++) {
+		size_t slot = atomic_load_explicit(&kept->slot[i], memory_order_acquire);
+		uintptr_t frame = atomic_load_explicit(&kept->native[i], memory_order_acquire);
+		if (!is_held(kept, number) || stack_word(top + slot * sizeof frame) != frame)
+			return false;
+	}
+	return count;
+}
+
+/* What a place is looked for by: its frames in `site`; or where the stack is, and then `site` has Python's frames alone. */
+struct wanted {
+	const struct site *site;
+	uintptr_t top, caller; /* top 0: the first */
+};
+
+static bool is_there(struct ring *ring, uint64_t number, const struct wanted *wanted)
 {
 	const struct kept *kept = kept_at(ring, number);
-	return atomic_load_explicit(&kept->turn, memory_order_acquire) == 2 * number &&
-	       atomic_load_explicit(&kept->counts, memory_order_acquire) == counts_of(site) &&
-	       same_python(kept, site) && same_native(kept, site) && is_held(kept, number);
+	const struct site *site = wanted->site;
+	if (atomic_load_explicit(&kept->turn, memory_order_acquire) != 2 * number)
+		return false;
+	uint32_t counts = atomic_load_explicit(&kept->counts, memory_order_acquire);
+	if ((wanted->top ? counts & ~UINT32_C(0xff) : counts) != counts_of(site) || !same_python(kept, site))
+		return false;
+	bool same = wanted->top ? same_stack(kept, number, wanted->top, wanted->caller, (int)(counts & 0xff))
+	                        : same_native(kept, site);
+	return same && is_held(kept, number);
 }
 
 /* 0: none is this place. */
-static uint64_t find(struct ring *ring, uint64_t number, const struct site *site)
+static uint64_t find(struct ring *ring, uint64_t number, const struct wanted *wanted)
 {
 	for (int i = 0; i < TRIES && is_young(number); i++) {
-		if (is_there(ring, number, site))
+		if (is_there(ring, number, wanted))
 			return number;
 		number = atomic_load_explicit(&kept_at(ring, number)->before, memory_order_relaxed);
 	}
 	return 0;
 }
 
-/* 0: somebody is still writing what was here SITES places ago. */
-static uint64_t write_down(struct ring *ring, uint64_t before, const struct site *site)
+/* False: they are not known of each frame, or too far. */
+static bool write_slots(struct kept *kept, uintptr_t top, const struct stack_shape *shape)
+{
+	for (int i = 0; i < shape->count; i++) {
+		uintptr_t above = shape->top + shape->slot[i] - top;
+		if (above % sizeof(uintptr_t) || above / sizeof(uintptr_t) > UINT16_MAX)
+			return false;
+		atomic_store_explicit(&kept->slot[i], (uint16_t)(above / sizeof(uintptr_t)), memory_order_release);
+	}
+	return shape->count > 0;
+}
+
+/* 0: somebody is still writing what was here SITES places ago. `shape` (NULL: not known) is that of the site's native frames on this stack. */
+static uint64_t write_down(struct ring *ring, uint64_t before, const struct site *site, uintptr_t top,
+                           const struct stack_shape *shape)
 {
 	uint64_t number = atomic_fetch_add_explicit(&state.made, 1, memory_order_relaxed) + 1;
 	struct kept *kept = kept_at(ring, number);
@@ -132,6 +190,7 @@ static uint64_t write_down(struct ring *ring, uint64_t before, const struct site
 		return 0;
 	/* Release stores: none can come before the number is odd. */
 	atomic_store_explicit(&kept->before, before, memory_order_release);
+	atomic_store_explicit(&kept->top, shape && write_slots(kept, top, shape) ? top : 0, memory_order_release);
 	atomic_store_explicit(&kept->counts, counts_of(site), memory_order_release);
 	for (int i = 0; i < site->native_count; i++)
 		atomic_store_explicit(&kept->native[i], (uintptr_t)site->native[i], memory_order_release);
@@ -149,14 +208,44 @@ uint64_t site_ring_put(const struct site *site)
 	struct ring *ring = atomic_load_explicit(&state.ring, memory_order_acquire);
 	if (!ring)
 		return 0;
-	_Atomic uint64_t *hint = hint_of(ring, site);
-	uint64_t last = atomic_load_explicit(hint, memory_order_relaxed), number = find(ring, last, site);
+	_Atomic uint64_t *hint = hint_of(ring, python_mixed(native_mixed(0, site), site));
+	uint64_t last = atomic_load_explicit(hint, memory_order_relaxed);
+	uint64_t number = find(ring, last, &(struct wanted){.site = site});
 	if (number)
 		return number;
-	number = write_down(ring, last, site);
+	number = write_down(ring, last, site, 0, NULL);
 	if (number)
 		atomic_store_explicit(hint, number, memory_order_relaxed);
 	return number;
+}
+
+static __attribute__((noinline)) uint64_t write_here(struct ring *ring, _Atomic uint64_t *hint, struct site *site,
+                                                     void *caller, uintptr_t top)
+{
+	struct stack_shape shape;
+	int saved = errno;
+	site->native_count = native_capture_shape(site->native, SITE_NATIVE_FRAMES, caller, &shape);
+	uint64_t number = write_down(ring, atomic_load_explicit(hint, memory_order_relaxed), site, top,
+	                             shape.count ? &shape : NULL);
+	if (number)
+		atomic_store_explicit(hint, number, memory_order_relaxed);
+	errno = saved;
+	return number;
+}
+
+/* Not inlined: the stack pointer is that of a frame whose distance to the hook's is always the same. */
+__attribute__((noinline)) uint64_t site_ring_here(void *caller)
+{
+	struct ring *ring = atomic_load_explicit(&state.ring, memory_order_acquire);
+	uintptr_t top = (uintptr_t)__builtin_frame_address(0);
+	struct site site;
+	if (!ring)
+		return 0;
+	site_capture_python(&site);
+	_Atomic uint64_t *hint = hint_of(ring, python_mixed((uintptr_t)caller ^ top << 7, &site));
+	uint64_t number = find(ring, atomic_load_explicit(hint, memory_order_relaxed),
+	                       &(struct wanted){.site = &site, .top = top, .caller = (uintptr_t)caller});
+	return number ? number : write_here(ring, hint, &site, caller, top);
 }
 
 /* False: it is overwritten meanwhile. */

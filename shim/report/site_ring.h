@@ -19,6 +19,12 @@ void site_ring_start(void);
 /* The number of this place. 0: it is not kept. */
 uint64_t site_ring_put(const struct site *site);
 
+/*
+ * The same of the place that this thread is at: `caller` is the hook's return address, where native frames start. Of a place that was met on the same stack nothing is copied,
+ * and nothing unwound.
+ */
+uint64_t site_ring_here(void *caller);
+
 /* False: not there any more, or number 0; then *ret_site is empty. */
 bool site_ring_get(uint64_t number, struct site *ret_site);
 

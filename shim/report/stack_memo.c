@@ -39,12 +39,6 @@ static bool read_place(struct place *place, struct stack_shape *ret_shape)
 	return atomic_load_explicit(&place->sequence, memory_order_relaxed) == sequence;
 }
 
-/* The stack belongs to others: their variables lie beside the slots. */
-__attribute__((no_sanitize("address", "thread"))) static uintptr_t load_slot(uintptr_t at)
-{
-	return *(const volatile uintptr_t *)at;
-}
-
 /*
  * From the inside out: where a frame's return address lies follows from the frames inside it, so as long as those are
  * the same, the next slot is part of this stack too, whatever has become of the stack that was kept.
@@ -56,7 +50,7 @@ bool stack_memo_find(uintptr_t caller, uintptr_t top, struct stack_shape *ret_sh
 	if (!read_place(place_of(caller, top), ret_shape))
 		return false;
 	for (int i = 0; i < ret_shape->count; i++)
-		if (load_slot(top + ret_shape->slot[i]) != ret_shape->frame[i])
+		if (stack_word(top + ret_shape->slot[i]) != ret_shape->frame[i])
 			return false;
 	return true;
 }

@@ -22,6 +22,12 @@ struct stack_shape {
 /* True: the calling thread's stack is the one kept for this caller and top. Else *ret_shape says nothing. */
 bool stack_memo_find(uintptr_t caller, uintptr_t top, struct stack_shape *ret_shape);
 
+/* A word of the calling thread's stack. It belongs to others: their variables lie beside it. */
+__attribute__((no_sanitize("address", "thread"))) static inline uintptr_t stack_word(uintptr_t at)
+{
+	return *(const volatile uintptr_t *)at;
+}
+
 void stack_memo_keep(const struct stack_shape *shape);
 
 #endif

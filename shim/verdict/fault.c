@@ -178,14 +178,14 @@ static CUresult drain(CUstream stream, uint64_t deadline)
 	return result;
 }
 
-void fault_wait(const struct call *call, uint64_t ms)
+void fault_wait(CUstream stream, const char *api, uint64_t ms)
 {
 	uint64_t upto = fault_noted();
-	CUresult result = drain(call->stream, now_ms() + ms);
+	CUresult result = drain(stream, now_ms() + ms);
 	if (result == CUDA_SUCCESS)
-		fault_ended(NULL, address_of(call->stream), upto);
+		fault_ended(NULL, address_of(stream), upto);
 	else
-		explain(call->entry->name, result);
+		explain(api, result);
 }
 
 /* A launch in a stream that is gone. Where nothing can tell how it ends it can only be waited for: an error that is there shows in any stream. */

@@ -1,8 +1,9 @@
 #include "shim/verdict/fault_notes.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
 
+#include "shim/effects/launch_memo.h"
+#include "shim/hook_state.h"
 #include "shim/kernels/slot_verdict.h"
 #include "shim/report/site_ring.h"
 #include "shim/verdict/fault.h"
@@ -13,19 +14,32 @@
 _Static_assert(sizeof(struct note) == 128, "two cache lines");
 _Static_assert(SITE_RING_LASTS >= 2 * NOTES, "a note's place lasts as long as the note, whatever the threads in between");
 
-static struct note *_Atomic notes; /* NOTES of them */
-static _Atomic uint64_t noted;
-static _Atomic uint64_t settled; /* all notes before this number have ended */
+static struct {
+	_Atomic(struct note *) notes; /* NOTES of them */
+	_Atomic uint64_t noted;
+	_Atomic uint64_t settled; /* all notes before this number have ended */
+} ring __attribute__((aligned(64)));
+
+/* Of those that live: as good as pthread_self(), without a call. */
+static inline uint64_t this_thread(void)
+{
+	return (uintptr_t)&hook_thread;
+}
+
+static enum entry_id entry_of(const struct call *call)
+{
+	return (enum entry_id)(call->entry - entrypoints);
+}
 
 void fault_start(void)
 {
 	struct note *none = NULL;
 	site_ring_start();
-	if (atomic_load_explicit(&notes, memory_order_acquire))
+	if (atomic_load_explicit(&ring.notes, memory_order_acquire))
 		return;
 	/* Untouched pages cost nothing. */
 	void *made = mmap(NULL, NOTES * sizeof *none, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (made != MAP_FAILED && !atomic_compare_exchange_strong(&notes, &none, made))
+	if (made != MAP_FAILED && !atomic_compare_exchange_strong(&ring.notes, &none, made))
 		munmap(made, NOTES * sizeof *none);
 }
 
@@ -61,13 +75,16 @@ static uint64_t turn_of(uint64_t number)
 /* What the slots of a launch share. */
 struct launch_notes {
 	CUcontext context;
-	uint64_t site, first; /* the number of its first note; UINT64_MAX: none yet */
+	uint64_t stream, graph, site;
+	uint64_t first; /* the number of its first note; UINT64_MAX: none yet */
+	const char *outer_api, *outer_note;
+	enum entry_id entry;
 };
 
-static void write_note(const struct call *call, const struct call_slot *slot, struct launch_notes *launch)
+static inline void write_note(struct launch_notes *launch, const struct call_slot *slot)
 {
-	uint64_t number = atomic_fetch_add(&noted, 1);
-	struct note *note = &atomic_load_explicit(&notes, memory_order_relaxed)[number % NOTES];
+	uint64_t number = atomic_fetch_add(&ring.noted, 1);
+	struct note *note = &atomic_load_explicit(&ring.notes, memory_order_relaxed)[number % NOTES];
 	uint64_t turn = atomic_load_explicit(&note->turn, memory_order_relaxed);
 	/* Somebody is still writing what was here NOTES launches ago: this one goes unnoted. */
 	if (turn & 1 || !atomic_compare_exchange_strong(&note->turn, &turn, turn | 1))
@@ -75,21 +92,21 @@ static void write_note(const struct call *call, const struct call_slot *slot, st
 	if (launch->first == UINT64_MAX)
 		launch->first = number;
 	atomic_store_explicit(&note->context, launch->context, memory_order_relaxed);
-	atomic_store_explicit(&note->stream, address_of(call->stream), memory_order_relaxed);
-	atomic_store_explicit(&note->thread, (uint64_t)pthread_self(), memory_order_relaxed);
-	note->told = address_of(call->stream);
+	atomic_store_explicit(&note->stream, launch->stream, memory_order_relaxed);
+	atomic_store_explicit(&note->thread, this_thread(), memory_order_relaxed);
+	note->told = launch->stream;
 	note->launch = launch->first;
-	note->graph = call->graph;
+	note->graph = launch->graph;
 	note->range = slot->handle;
 	note->function = slot->function;
 	note->paths = slot->paths;
 	note->value = slot->value;
 	note->site = launch->site;
-	note->outer_api = call->judgement->outer.api;
-	note->outer_note = call->judgement->outer.note;
+	note->outer_api = launch->outer_api;
+	note->outer_note = launch->outer_note;
 	note->argument = (int16_t)slot->argument; /* a kernel's parameters have 32,764 bytes at most */
 	note->offset = (uint16_t)slot->offset;
-	note->entry = (uint16_t)(call->entry - entrypoints);
+	note->entry = (uint16_t)launch->entry;
 	note->verdict = (uint8_t)slot->verdict;
 	note->beside = slot->beside;
 	atomic_store_explicit(&note->turn, turn_of(number), memory_order_release);
@@ -97,9 +114,10 @@ static void write_note(const struct call *call, const struct call_slot *slot, st
 
 bool fault_note(const struct call *call)
 {
-	struct launch_notes launch = {.first = UINT64_MAX};
+	struct launch_notes launch = {
+		.stream = address_of(call->stream), .graph = call->graph, .first = UINT64_MAX, .entry = entry_of(call)};
 	size_t count = 0;
-	if (!atomic_load_explicit(&notes, memory_order_acquire) || !call->judgement)
+	if (!atomic_load_explicit(&ring.notes, memory_order_acquire) || !call->judgement)
 		return false;
 	for (size_t i = 0; i < call->slot_count && count < NOTES_OF_LAUNCH; i++) {
 		if (!holds_twin(&call->slots[i]) || listed_before(call, i))
@@ -107,20 +125,44 @@ bool fault_note(const struct call *call)
 		if (!count++) {
 			launch.context = note_context_now();
 			launch.site = site_ring_put(&call->judgement->site);
+			launch.outer_api = call->judgement->outer.api;
+			launch.outer_note = call->judgement->outer.note;
 		}
-		write_note(call, &call->slots[i], &launch);
+		write_note(&launch, &call->slots[i]);
 	}
 	return count;
 }
 
+/* The stack is still that of the call. */
+HOOK_HOT void fault_note_twins(enum entry_id entry, const struct memo_twins *twins, CUstream stream, void *caller)
+{
+	if (!atomic_load_explicit(&ring.notes, memory_order_acquire))
+		return;
+	struct launch_notes launch = {.context = note_context_now(),
+	                              .stream = address_of(stream),
+	                              .site = site_ring_here(caller),
+	                              .first = UINT64_MAX,
+	                              .outer_api = hook_thread.outer.api,
+	                              .outer_note = hook_thread.outer.note,
+	                              .entry = entry};
+	for (size_t i = 0; i < twins->count; i++)
+		write_note(&launch, &(struct call_slot){.function = twins->function,
+		                                        .paths = twins->paths,
+		                                        .verdict = KERNEL_STORES,
+		                                        .argument = twins->twin[i].argument,
+		                                        .offset = twins->twin[i].offset,
+		                                        .value = twins->twin[i].value,
+		                                        .handle = twins->twin[i].range});
+}
+
 uint64_t fault_noted(void)
 {
-	return atomic_load_explicit(&noted, memory_order_relaxed);
+	return atomic_load_explicit(&ring.noted, memory_order_relaxed);
 }
 
 struct note *note_at(uint64_t number)
 {
-	return &atomic_load_explicit(&notes, memory_order_acquire)[number % NOTES];
+	return &atomic_load_explicit(&ring.notes, memory_order_acquire)[number % NOTES];
 }
 
 /* Is note `number` in this place? Also while somebody reads it, or has begun to write over it, which does no harm: its end is told by number. */
@@ -176,16 +218,16 @@ bool note_in_stream(const struct note *note, uint64_t stream)
 {
 	return !stream || (atomic_load_explicit(&note->stream, memory_order_relaxed) == stream &&
 	                   (stream != address_of(CU_STREAM_PER_THREAD) ||
-	                    atomic_load_explicit(&note->thread, memory_order_relaxed) == (uint64_t)pthread_self()));
+	                    atomic_load_explicit(&note->thread, memory_order_relaxed) == this_thread()));
 }
 
 void notes_settle(uint64_t upto)
 {
-	uint64_t from = atomic_load_explicit(&settled, memory_order_relaxed), to = from;
+	uint64_t from = atomic_load_explicit(&ring.settled, memory_order_relaxed), to = from;
 	while (to < upto && (upto - to > NOTES || note_has_ended(note_at(to), to)))
 		to++;
 	if (to > from)
-		atomic_compare_exchange_strong(&settled, &from, to);
+		atomic_compare_exchange_strong(&ring.settled, &from, to);
 }
 
 bool note_stream_was_created(uint64_t stream)
@@ -200,8 +242,8 @@ static bool in_context(struct note *note, CUcontext context, uint64_t stream)
 
 void fault_ended(CUcontext context, uint64_t stream, uint64_t upto)
 {
-	uint64_t from = atomic_load_explicit(&settled, memory_order_relaxed);
-	if (from >= upto || !atomic_load_explicit(&notes, memory_order_acquire))
+	uint64_t from = atomic_load_explicit(&ring.settled, memory_order_relaxed);
+	if (from >= upto || !atomic_load_explicit(&ring.notes, memory_order_acquire))
 		return;
 	if (!context)
 		context = note_context_now();
@@ -240,11 +282,11 @@ void notes_rename_stream(uint64_t stream, uint64_t name)
 
 uint64_t notes_settled(void)
 {
-	return atomic_load_explicit(&settled, memory_order_relaxed);
+	return atomic_load_explicit(&ring.settled, memory_order_relaxed);
 }
 
 void notes_reset(void)
 {
-	atomic_store(&noted, 0);
-	atomic_store(&settled, 0);
+	atomic_store(&ring.noted, 0);
+	atomic_store(&ring.settled, 0);
 }
