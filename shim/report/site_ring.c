@@ -27,6 +27,7 @@ struct kept {
 	_Atomic uint64_t turn;
 	_Atomic uint64_t before; /* the number that its hint had */
 	_Atomic uintptr_t top; /* where the stack of site_ring_here() was; 0: its frames' places on it are not known */
+	_Atomic unsigned way;  /* to it */
 	_Atomic uint32_t counts;                   /* native frames, Python frames, python_cut: a byte each */
 	_Atomic uint16_t slot[SITE_NATIVE_FRAMES]; /* where each return address lies, in words above `top` */
 	_Atomic uintptr_t native[SITE_NATIVE_FRAMES];
@@ -118,29 +119,31 @@ static bool same_native(const struct kept *kept, const struct site *site)
 	return true;
 }
 
-/*
- * Does this thread's stack have the place's frames? From the inside out, as in stack_memo.c: as long as those inside are the same, the next slot is part of this stack. Where to
- * look must not be torn.
- */
-static bool same_stack(const struct kept *kept, uint64_t number, uintptr_t top, uintptr_t caller, int count)
-{
-	if (atomic_load_explicit(&kept->top, memory_order_acquire) != top ||
-	    atomic_load_explicit(&kept->native[0], memory_order_acquire) != caller)
-		return false;
-	for (int i = 0; i < count; i++) {
-		size_t slot = atomic_load_explicit(&kept->slot[i], memory_order_acquire);
-		uintptr_t frame = atomic_load_explicit(&kept->native[i], memory_order_acquire);
-		if (!is_held(kept, number) || stack_word(top + slot * sizeof frame) != frame)
-			return false;
-	}
-	return count;
-}
-
 /* What a place is looked for by: its frames in `site`; or where the stack is, and then `site` has Python's frames alone. */
 struct wanted {
 	const struct site *site;
 	uintptr_t top, caller; /* top 0: the first */
+	unsigned way;
 };
+
+/*
+ * Does this thread's stack have the place's frames? From the inside out, as in stack_memo.c: as long as those inside are the same, the next slot is part of this stack. Where to
+ * look must not be torn.
+ */
+static bool same_stack(const struct kept *kept, uint64_t number, const struct wanted *wanted, int count)
+{
+	if (atomic_load_explicit(&kept->top, memory_order_acquire) != wanted->top ||
+	    atomic_load_explicit(&kept->way, memory_order_acquire) != wanted->way ||
+	    atomic_load_explicit(&kept->native[0], memory_order_acquire) != wanted->caller)
+		return false;
+	for (int i = 0; i < count; i++) {
+		size_t slot = atomic_load_explicit(&kept->slot[i], memory_order_acquire);
+		uintptr_t frame = atomic_load_explicit(&kept->native[i], memory_order_acquire);
+		if (!is_held(kept, number) || stack_word(wanted->top + slot * sizeof frame) != frame)
+			return false;
+	}
+	return count;
+}
 
 static bool is_there(struct ring *ring, uint64_t number, const struct wanted *wanted)
 {
@@ -151,8 +154,7 @@ static bool is_there(struct ring *ring, uint64_t number, const struct wanted *wa
 	uint32_t counts = atomic_load_explicit(&kept->counts, memory_order_acquire);
 	if ((wanted->top ? counts & ~UINT32_C(0xff) : counts) != counts_of(site) || !same_python(kept, site))
 		return false;
-	bool same = wanted->top ? same_stack(kept, number, wanted->top, wanted->caller, (int)(counts & 0xff))
-	                        : same_native(kept, site);
+	bool same = wanted->top ? same_stack(kept, number, wanted, (int)(counts & 0xff)) : same_native(kept, site);
 	return same && is_held(kept, number);
 }
 
@@ -180,9 +182,10 @@ static bool write_slots(struct kept *kept, uintptr_t top, const struct stack_sha
 }
 
 /* 0: somebody is still writing what was here SITES places ago. `shape` (NULL: not known) is that of the site's native frames on this stack. */
-static uint64_t write_down(struct ring *ring, uint64_t before, const struct site *site, uintptr_t top,
+static uint64_t write_down(struct ring *ring, uint64_t before, const struct wanted *wanted,
                            const struct stack_shape *shape)
 {
+	const struct site *site = wanted->site;
 	uint64_t number = atomic_fetch_add_explicit(&state.made, 1, memory_order_relaxed) + 1;
 	struct kept *kept = kept_at(ring, number);
 	uint64_t turn = atomic_load_explicit(&kept->turn, memory_order_relaxed);
@@ -190,7 +193,9 @@ static uint64_t write_down(struct ring *ring, uint64_t before, const struct site
 		return 0;
 	/* Release stores: none can come before the number is odd. */
 	atomic_store_explicit(&kept->before, before, memory_order_release);
-	atomic_store_explicit(&kept->top, shape && write_slots(kept, top, shape) ? top : 0, memory_order_release);
+	atomic_store_explicit(&kept->top, shape && write_slots(kept, wanted->top, shape) ? wanted->top : 0,
+	                      memory_order_release);
+	atomic_store_explicit(&kept->way, wanted->way, memory_order_release);
 	atomic_store_explicit(&kept->counts, counts_of(site), memory_order_release);
 	for (int i = 0; i < site->native_count; i++)
 		atomic_store_explicit(&kept->native[i], (uintptr_t)site->native[i], memory_order_release);
@@ -206,27 +211,29 @@ static uint64_t write_down(struct ring *ring, uint64_t before, const struct site
 uint64_t site_ring_put(const struct site *site)
 {
 	struct ring *ring = atomic_load_explicit(&state.ring, memory_order_acquire);
+	const struct wanted wanted = {.site = site};
 	if (!ring)
 		return 0;
 	_Atomic uint64_t *hint = hint_of(ring, python_mixed(native_mixed(0, site), site));
 	uint64_t last = atomic_load_explicit(hint, memory_order_relaxed);
-	uint64_t number = find(ring, last, &(struct wanted){.site = site});
+	uint64_t number = find(ring, last, &wanted);
 	if (number)
 		return number;
-	number = write_down(ring, last, site, 0, NULL);
+	number = write_down(ring, last, &wanted, NULL);
 	if (number)
 		atomic_store_explicit(hint, number, memory_order_relaxed);
 	return number;
 }
 
 static __attribute__((noinline)) uint64_t write_here(struct ring *ring, _Atomic uint64_t *hint, struct site *site,
-                                                     void *caller, uintptr_t top)
+                                                     const struct wanted *wanted)
 {
 	struct stack_shape shape;
 	int saved = errno;
-	site->native_count = native_capture_shape(site->native, SITE_NATIVE_FRAMES, caller, &shape);
-	uint64_t number = write_down(ring, atomic_load_explicit(hint, memory_order_relaxed), site, top,
-	                             shape.count ? &shape : NULL);
+	site->native_count =
+		native_capture_shape(site->native, SITE_NATIVE_FRAMES, (void *)wanted->caller, wanted->way, &shape);
+	uint64_t number =
+		write_down(ring, atomic_load_explicit(hint, memory_order_relaxed), wanted, shape.count ? &shape : NULL);
 	if (number)
 		atomic_store_explicit(hint, number, memory_order_relaxed);
 	errno = saved;
@@ -234,18 +241,18 @@ static __attribute__((noinline)) uint64_t write_here(struct ring *ring, _Atomic 
 }
 
 /* Not inlined: the stack pointer is that of a frame whose distance to the hook's is always the same. */
-__attribute__((noinline)) uint64_t site_ring_here(void *caller)
+__attribute__((noinline)) uint64_t site_ring_here(void *caller, unsigned way)
 {
 	struct ring *ring = atomic_load_explicit(&state.ring, memory_order_acquire);
-	uintptr_t top = (uintptr_t)__builtin_frame_address(0);
 	struct site site;
+	const struct wanted wanted = {
+		.site = &site, .top = (uintptr_t)__builtin_frame_address(0), .caller = (uintptr_t)caller, .way = way};
 	if (!ring)
 		return 0;
 	site_capture_python(&site);
-	_Atomic uint64_t *hint = hint_of(ring, python_mixed((uintptr_t)caller ^ top << 7, &site));
-	uint64_t number = find(ring, atomic_load_explicit(hint, memory_order_relaxed),
-	                       &(struct wanted){.site = &site, .top = top, .caller = (uintptr_t)caller});
-	return number ? number : write_here(ring, hint, &site, caller, top);
+	_Atomic uint64_t *hint = hint_of(ring, python_mixed(wanted.caller ^ wanted.top << 7, &site));
+	uint64_t number = find(ring, atomic_load_explicit(hint, memory_order_relaxed), &wanted);
+	return number ? number : write_here(ring, hint, &site, &wanted);
 }
 
 /* False: it is overwritten meanwhile. */

@@ -21,9 +21,9 @@ uint64_t site_ring_put(const struct site *site);
 
 /*
  * The same of the place that this thread is at: `caller` is the hook's return address, where native frames start. Of a place that was met on the same stack nothing is copied,
- * and nothing unwound.
+ * and nothing unwound. `way`, not 0: the same one means that this is as far from the frame of the hook as ever.
  */
-uint64_t site_ring_here(void *caller);
+uint64_t site_ring_here(void *caller, unsigned way);
 
 /* False: not there any more, or number 0; then *ret_site is empty. */
 bool site_ring_get(uint64_t number, struct site *ret_site);

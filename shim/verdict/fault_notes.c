@@ -140,7 +140,7 @@ HOOK_HOT void fault_note_twins(enum entry_id entry, const struct memo_twins *twi
 		return;
 	struct launch_notes launch = {.context = note_context_now(),
 	                              .stream = address_of(stream),
-	                              .site = site_ring_here(caller),
+	                              .site = site_ring_here(caller, 1 + (unsigned)entry),
 	                              .first = UINT64_MAX,
 	                              .outer_api = hook_thread.outer.api,
 	                              .outer_note = hook_thread.outer.note,

@@ -124,3 +124,78 @@ Test(site_ring, new_places_without_end)
 	cr_assert_not(site_ring_get(first, &got));
 	cr_assert(!got.native_count && !got.python_count && !got.python_cut);
 }
+
+/* As a hook: its caller is where native frames start. */
+static __attribute__((noinline)) uint64_t hook(void)
+{
+	struct site got, taken;
+	uint64_t number = site_ring_here(__builtin_return_address(0), 1);
+	site_capture(&taken, __builtin_return_address(0));
+	cr_assert(site_ring_get(number, &got));
+	cr_assert(taken.native_count > 0 && same_site(&got, &taken));
+	return number;
+}
+
+/* Stacks that are alike but for one return address. */
+static __attribute__((noinline)) uint64_t deep(unsigned way, int depth)
+{
+	uint64_t number;
+	if (!depth) {
+		number = hook();
+		__asm__ volatile("# in");
+	} else if (way >> (depth - 1) & 1) {
+		number = deep(way, depth - 1);
+		__asm__ volatile("# one way");
+	} else {
+		number = deep(way, depth - 1);
+		__asm__ volatile("# the other");
+	}
+	return number;
+}
+
+Test(site_ring, here_is_where_this_thread_is)
+{
+	uint64_t number[4];
+	site_prepare();
+	site_ring_start();
+	for (int round = 0; round < 100; round++)
+		for (unsigned way = 0; way < 4; way++) {
+			uint64_t here = deep(way, 2);
+			cr_assert(here && (!round || here == number[way]));
+			for (unsigned other = 0; other < way; other++)
+				cr_assert_neq(here, number[other]);
+			number[way] = here;
+		}
+}
+
+/* Also where there are more frames than a place has. */
+Test(site_ring, here_at_all_depths)
+{
+	site_prepare();
+	site_ring_start();
+	for (int round = 0; round < 3; round++)
+		for (int depth = 0; depth < 2 * SITE_NATIVE_FRAMES; depth++)
+			deep(0x155555, depth);
+}
+
+/* The hook's caller calls itself by the same call: many frames return to that very address. */
+static __attribute__((noinline)) uint64_t turn(uint64_t (*volatile next)(int), int depth)
+{
+	uint64_t number = next(depth);
+	__asm__ volatile("# back");
+	return number;
+}
+
+static uint64_t around(int depth)
+{
+	return depth ? turn(around, depth - 1) : hook();
+}
+
+Test(site_ring, here_where_many_frames_return_to_the_callers_address)
+{
+	site_prepare();
+	site_ring_start();
+	for (int round = 0; round < 3; round++)
+		for (int depth = 0; depth < 2 * SITE_NATIVE_FRAMES; depth++)
+			turn(around, depth);
+}
