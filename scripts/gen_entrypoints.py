@@ -152,17 +152,19 @@ def hooks(rows, calls, _):
         again = []
         if rule.group(1) in ("launch", "launch_config"):
             config = "config" if rule.group(1) == "launch_config" else "NULL"
-            out += [f"static HOOK_HOT __attribute__((noinline)) CUresult swapped_{name}({', '.join([*row.params, 'const struct memo_twins *twins', 'void *caller'])})",
-                    "{", "\tchar room[SWAP_ROOM] __attribute__((aligned(16)));",
-                    "\tkernelParams = swap_again(twins, kernelParams, room);",
-                    f"\treturn judge_swapped(ENTRY_{name}, twins, hook_stream({row.stream}, {str(row.per_thread).lower()}), caller,",
+            out += [f"static HOOK_HOT __attribute__((noinline)) CUresult swapped_{name}({', '.join([*row.params, 'struct memo_answer answer', 'void *caller'])})",
+                    "{", "\tstruct memo_twins twins;", "\tchar room[SWAP_ROOM] __attribute__((aligned(16)));",
+                    f"\tif (!memo_gives_twins(answer, {config}, \"{name}\", &twins))",
+                    f"\t\treturn judged_{name}({', '.join([*row.arguments, 'caller'])});",
+                    "\tkernelParams = swap_again(&twins, kernelParams, room);",
+                    f"\treturn judge_swapped(ENTRY_{name}, &twins, hook_stream({row.stream}, {str(row.per_thread).lower()}), caller,",
                     f"\t                     {real}{name}({arguments}));", "}", ""]
-            again = ["\tstruct memo_twins twins;",
-                     f"\tswitch (drv.{name} && !{bypass}() ? memo_asks(f, kernelParams, {config}, \"{name}\", &twins) : MEMO_JUDGE) {{",
-                     "\tcase MEMO_PASSES:", f"\t\treturn judge_again(\"{name}\", {real}{name}({arguments}));",
-                     "\tcase MEMO_TWINS:",
-                     f"\t\treturn swapped_{name}({', '.join([*row.arguments, '&twins', '__builtin_return_address(0)'])});",
-                     "\tcase MEMO_JUDGE:", "\t\tbreak;", "\t}"]
+            again = [f"\tif (drv.{name} && !{bypass}()) {{",
+                     f"\t\tstruct memo_answer answer = memo_asks(f, kernelParams, \"{name}\");",
+                     "\t\tif (HOOK_LIKELY(answer.passes))", f"\t\t\treturn judge_again(\"{name}\", {real}{name}({arguments}));",
+                     "\t\tif (answer.twins)",
+                     f"\t\t\treturn swapped_{name}({', '.join([*row.arguments, 'answer', '__builtin_return_address(0)'])});",
+                     "\t}"]
         pass_on = f"hook_passes({counter}, {bypass}())" if count else f"{bypass}()"
         out += [f"HOOK_EXPORT CUresult {name}({', '.join(row.params) or 'void'})", "{",
                 f"\tif (HOOK_LIKELY(drv.{name} && {pass_on}))", f"\t\treturn drv.{name}({arguments});", *again,

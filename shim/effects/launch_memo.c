@@ -107,6 +107,11 @@ static inline unsigned swaps_of(const struct found *found)
 	return found->counts >> 4 & 0xf;
 }
 
+static inline unsigned words_of(const struct found *found)
+{
+	return found->counts >> 8 & 0xff;
+}
+
 static inline unsigned notes_of(const struct found *found)
 {
 	return found->counts >> 16 & 0xff;
@@ -115,6 +120,17 @@ static inline unsigned notes_of(const struct found *found)
 static inline bool is_held(const struct found *found)
 {
 	return atomic_load_explicit(&found->place->sequence, memory_order_relaxed) == found->sequence;
+}
+
+static inline void read_notes(struct found *found)
+{
+	found->noted = memo_peek(&found->place->noted);
+	for (size_t i = 0; i < notes_of(found) && i < MEMO_NOTES; i++) {
+		struct memo_note *kept = memo_note_of(found->place, i);
+		found->note[i].writer = atomic_load_explicit(&kept->writer, memory_order_acquire);
+		found->note[i].tally = atomic_load_explicit(&kept->tally, memory_order_acquire);
+		found->note[i].key = memo_peek(&kept->key);
+	}
 }
 
 /* False: another launch's place; or the place of a note is another's by now; or the launch is one that is to be checked. */
@@ -127,13 +143,7 @@ static inline bool read_place(struct found *found, const struct now *now)
 	size_t notes = notes_of(found), guards = found->counts >> 24;
 	if (found->sequence & 1 || notes > MEMO_NOTES || !same_launch(place, now, found->word, found->counts))
 		return false;
-	found->noted = memo_peek(&place->noted);
-	for (size_t i = 0; i < notes; i++) {
-		struct memo_note *kept = memo_note_of(place, i);
-		found->note[i].writer = atomic_load_explicit(&kept->writer, memory_order_acquire);
-		found->note[i].tally = atomic_load_explicit(&kept->tally, memory_order_acquire);
-		found->note[i].key = memo_peek(&kept->key);
-	}
+	read_notes(found);
 	if ((guards && !guards_hold(place, now->params, guards, found->sequence)) || !is_held(found))
 		return false;
 	for (size_t i = 0; i < notes; i++)
@@ -142,7 +152,7 @@ static inline bool read_place(struct found *found, const struct now *now)
 	return true;
 }
 
-static inline bool find(CUfunction function, void **params, struct found *ret)
+static HOOK_HOT __attribute__((noinline)) bool find(CUfunction function, void **params, struct found *ret)
 {
 	struct now now = {
 		.tables = memo_tables(), .function = (uintptr_t)function, .stamp = hook_stamp(), .params = params};
@@ -162,16 +172,22 @@ static inline void note_all(const struct found *found, const char *api)
 		neighbours_mark_note(&found->note[i], found->word[found->noted >> 8 * i & (MEMO_WORDS - 1)], serial, api);
 }
 
-static enum memo_answer pass(const struct found *found, struct hook_counts *counts, const char *api)
+HOOK_HOT struct memo_answer memo_asks(CUfunction function, void **params, const char *api)
 {
-	note_all(found, api);
+	struct hook_counts *counts = hook_counts_own();
+	struct found found;
+	if (!counts || !find(function, params, &found))
+		return (struct memo_answer){.passes = false};
+	if (HOOK_UNLIKELY(swaps_of(&found)))
+		return (struct memo_answer){.twins = found.place, .sequence = found.sequence};
+	note_all(&found, api);
 	hook_count_own(counts, COUNT_LAUNCH);
-	if (verdict_of(found) != MEMO_NO_CONCERN) {
-		hook_count_own(counts, (enum hook_counter)(COUNT_CLEAN + verdict_of(found)));
+	if (verdict_of(&found) != MEMO_NO_CONCERN) {
+		hook_count_own(counts, (enum hook_counter)(COUNT_CLEAN + verdict_of(&found)));
 		hook_count_own(counts, COUNT_CHECKED);
 	}
 	hook_thread.depth++;
-	return MEMO_PASSES;
+	return (struct memo_answer){.passes = true};
 }
 
 /* False: the place is another launch's by now. */
@@ -195,26 +211,22 @@ static inline bool read_swaps(const struct found *found, struct memo_twins *ret)
 	return is_held(found);
 }
 
-/* Not where it may begin before the launch before it has ended. */
-static __attribute__((noinline)) HOOK_HOT enum memo_answer
-give_twins(const struct found *found, const CUlaunchConfig *config, const char *api, struct memo_twins *ret)
+HOOK_HOT bool memo_gives_twins(struct memo_answer answer, const CUlaunchConfig *config, const char *api,
+                               struct memo_twins *ret)
 {
-	if (launch_may_overlap(config) || !read_swaps(found, ret))
-		return MEMO_JUDGE;
-	note_all(found, api);
+	struct found found = {.place = answer.twins, .sequence = answer.sequence};
+	if (launch_may_overlap(config))
+		return false;
+	found.counts = atomic_load_explicit(&found.place->counts, memory_order_acquire);
+	for (size_t i = 0; i < words_of(&found) && i < MEMO_WORDS; i++)
+		found.word[i] = memo_peek(&found.place->word[i]);
+	read_notes(&found);
+	if (!read_swaps(&found, ret))
+		return false;
+	note_all(&found, api);
 	hook_count(COUNT_LAUNCH);
-	hook_count((enum hook_counter)(COUNT_CLEAN + verdict_of(found)));
+	hook_count((enum hook_counter)(COUNT_CLEAN + verdict_of(&found)));
 	hook_count(COUNT_CHECKED);
 	hook_thread.depth++;
-	return MEMO_TWINS;
-}
-
-HOOK_HOT enum memo_answer memo_asks(CUfunction function, void **params, const CUlaunchConfig *config, const char *api,
-                                    struct memo_twins *ret_twins)
-{
-	struct hook_counts *counts = hook_counts_own();
-	struct found found;
-	if (!counts || !find(function, params, &found))
-		return MEMO_JUDGE;
-	return HOOK_UNLIKELY(swaps_of(&found)) ? give_twins(&found, config, api, ret_twins) : pass(&found, counts, api);
+	return true;
 }

@@ -31,17 +31,23 @@ struct memo_twins {
 	} twin[MEMO_SWAPS];
 };
 
-enum memo_answer {
-	MEMO_JUDGE, /* not known: the long way */
-	MEMO_PASSES,
-	MEMO_TWINS, /* *ret_twins are for swap_again() */
+/* In two registers: the hook must need no memory of its own, or each launch would pay for it. */
+struct memo_answer {
+	struct memo_place *twins; /* where those of this launch are; NULL: it gets none */
+	uint32_t sequence;        /* of the place */
+	bool passes;
 };
 
 /*
- * Is it such a launch again? Then all that it has to leave behind before the driver's call is done, and this thread is inside a hook; judge_again() or judge_swapped() follow.
- * `config`: NULL where the call has none. `api`: static text.
+ * Is it such a launch again? If it passes all that it has to leave behind before the driver's call is done, and this thread is inside a hook; judge_again() follows. If there are
+ * twins for it nothing is done yet. Else it goes the long way. `api`: static text.
  */
-enum memo_answer memo_asks(CUfunction function, void **params, const CUlaunchConfig *config, const char *api,
-                           struct memo_twins *ret_twins);
+struct memo_answer memo_asks(CUfunction function, void **params, const char *api);
+
+/*
+ * The twins of a launch that was asked for just now; the same is done then, and judge_swapped() follows. False: the place is another launch's by now, or this one may begin before
+ * the one before it has ended (`config`; NULL where the call has none); nothing is done.
+ */
+bool memo_gives_twins(struct memo_answer answer, const CUlaunchConfig *config, const char *api, struct memo_twins *ret);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/hook_state.h"
 #include "shim/report/buffer.h"
 #include "shim/report/peek.h"
 #include "shim/report/python_layout.h"
@@ -34,9 +35,9 @@ struct interpreter {
 
 enum { NOT_FOUND, PUBLISHING, FOUND, UNUSABLE };
 
-static void *(*_Atomic resolver)(const char *symbol);
-static struct interpreter interpreter;
-static _Atomic int found_state;
+static void *(*_Atomic resolver)(const char *symbol)HOOK_DATA;
+static struct interpreter interpreter HOOK_DATA;
+static _Atomic int found_state HOOK_DATA;
 /*
  * The first walk that met nothing but objects of the right types has shown that the layout is right: from then on
  * memory is read directly.
@@ -516,7 +517,7 @@ static bool may_vanish(const struct interpreter *python)
 	return thread == OTHER && !(python->holds_lock && python->holds_lock());
 }
 
-int python_capture(struct site_frame *out, int max, bool (*is_library)(const char *file), bool *ret_cut)
+HOOK_HOT int python_capture(struct site_frame *out, int max, bool (*is_library)(const char *file), bool *ret_cut)
 {
 	struct interpreter room;
 	const struct interpreter *python = get(&room);

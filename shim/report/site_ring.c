@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
+#include "shim/hook_state.h"
 #include "shim/report/native.h"
 #include "shim/report/stack_memo.h"
 
@@ -42,7 +43,7 @@ struct ring {
 static struct {
 	_Atomic(struct ring *) ring;
 	_Atomic uint64_t made;
-} state __attribute__((aligned(64)));
+} state HOOK_DATA __attribute__((aligned(64)));
 
 void site_ring_start(void)
 {
@@ -159,7 +160,7 @@ static bool is_there(struct ring *ring, uint64_t number, const struct wanted *wa
 }
 
 /* 0: none is this place. */
-static uint64_t find(struct ring *ring, uint64_t number, const struct wanted *wanted)
+static HOOK_HOT uint64_t find(struct ring *ring, uint64_t number, const struct wanted *wanted)
 {
 	for (int i = 0; i < TRIES && is_young(number); i++) {
 		if (is_there(ring, number, wanted))
@@ -241,7 +242,7 @@ static __attribute__((noinline)) uint64_t write_here(struct ring *ring, _Atomic 
 }
 
 /* Not inlined: the stack pointer is that of a frame whose distance to the hook's is always the same. */
-__attribute__((noinline)) uint64_t site_ring_here(void *caller, unsigned way)
+HOOK_HOT __attribute__((noinline)) uint64_t site_ring_here(void *caller, unsigned way)
 {
 	struct ring *ring = atomic_load_explicit(&state.ring, memory_order_acquire);
 	struct site site;

@@ -4,6 +4,7 @@
 
 #include "shim/effects/launch_memo.h"
 #include "shim/hook_state.h"
+#include "shim/hot_page.h"
 #include "shim/kernels/slot_verdict.h"
 #include "shim/report/site_ring.h"
 #include "shim/verdict/fault.h"
@@ -18,7 +19,7 @@ static struct {
 	_Atomic(struct note *) notes; /* NOTES of them */
 	_Atomic uint64_t noted;
 	_Atomic uint64_t settled; /* all notes before this number have ended */
-} ring __attribute__((aligned(64)));
+} ring HOOK_DATA __attribute__((aligned(64)));
 
 /* Of those that live: as good as pthread_self(), without a call. */
 static inline uint64_t this_thread(void)
@@ -31,16 +32,24 @@ static enum entry_id entry_of(const struct call *call)
 	return (enum entry_id)(call->entry - entrypoints);
 }
 
+static void *mapped(size_t bytes)
+{
+	void *made = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return made != MAP_FAILED ? made : NULL;
+}
+
 void fault_start(void)
 {
 	struct note *none = NULL;
 	site_ring_start();
 	if (atomic_load_explicit(&ring.notes, memory_order_acquire))
 		return;
-	/* Untouched pages cost nothing. */
-	void *made = mmap(NULL, NOTES * sizeof *none, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (made != MAP_FAILED && !atomic_compare_exchange_strong(&ring.notes, &none, made))
-		munmap(made, NOTES * sizeof *none);
+	/* Of two threads that come here at once one has made its own in vain. */
+	struct note *made = hot_page_take(NOTES * sizeof *made);
+	if (!made)
+		made = mapped(NOTES * sizeof *made);
+	if (made)
+		atomic_compare_exchange_strong(&ring.notes, &none, made);
 }
 
 CUcontext note_context_now(void)
