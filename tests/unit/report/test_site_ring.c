@@ -143,7 +143,7 @@ static __attribute__((noinline)) uint64_t deep(unsigned way, int depth)
 	if (!depth) {
 		number = hook();
 		__asm__ volatile("# in");
-	} else if (way >> (depth - 1) & 1) {
+	} else if (way >> (depth - 1) % 32 & 1) {
 		number = deep(way, depth - 1);
 		__asm__ volatile("# one way");
 	} else {
