@@ -118,7 +118,7 @@ def idle_test(row, rule):
 
 
 def hooks(rows, calls, _):
-    out = [f"/* {MADE} */", '#include "shim/doors/hook.h"', '#include "shim/twins/serve_calls.h"', ""]
+    out = [f"/* {MADE} */", '#include "shim/doors/hook.h"', '#include "shim/twins/serve_calls.h"', '#include "shim/verdict/swap.h"', ""]
     table = []
     for row in rows:
         if row.verdict not in HOOKED:
@@ -151,8 +151,20 @@ def hooks(rows, calls, _):
         # A launch that was judged before: one of a single function, whose parameters are the program's list.
         again = []
         if rule.group(1) in ("launch", "launch_config"):
-            again = [f"\tif (drv.{name} && !{bypass}() && memo_passes(f, kernelParams, \"{name}\"))",
-                     f"\t\treturn judge_again(\"{name}\", {real}{name}({arguments}));"]
+            config = "config" if rule.group(1) == "launch_config" else "NULL"
+            out += [f"static HOOK_HOT __attribute__((noinline)) CUresult swapped_{name}({', '.join([*row.params, 'struct memo_answer answer', 'void *caller'])})",
+                    "{", "\tstruct memo_twins twins;", "\tchar room[SWAP_ROOM] __attribute__((aligned(16)));",
+                    f"\tif (!memo_gives_twins(answer, {config}, \"{name}\", &twins))",
+                    f"\t\treturn judged_{name}({', '.join([*row.arguments, 'caller'])});",
+                    "\tkernelParams = swap_again(&twins, kernelParams, room);",
+                    f"\treturn judge_swapped(ENTRY_{name}, &twins, hook_stream({row.stream}, {str(row.per_thread).lower()}), caller,",
+                    f"\t                     {real}{name}({arguments}));", "}", ""]
+            again = [f"\tif (drv.{name} && !{bypass}()) {{",
+                     f"\t\tstruct memo_answer answer = memo_asks(f, kernelParams, \"{name}\");",
+                     "\t\tif (HOOK_LIKELY(answer.passes))", f"\t\t\treturn judge_again(\"{name}\", {real}{name}({arguments}));",
+                     "\t\tif (answer.twins)",
+                     f"\t\t\treturn swapped_{name}({', '.join([*row.arguments, 'answer', '__builtin_return_address(0)'])});",
+                     "\t}"]
         pass_on = f"hook_passes({counter}, {bypass}())" if count else f"{bypass}()"
         out += [f"HOOK_EXPORT CUresult {name}({', '.join(row.params) or 'void'})", "{",
                 f"\tif (HOOK_LIKELY(drv.{name} && {pass_on}))", f"\t\treturn drv.{name}({arguments});", *again,

@@ -33,7 +33,7 @@ HOOK_HOT void call_begin(struct call *call, enum entry_id entry, CUstream stream
 	call->ended_count = 0;
 	call->overrun = false;
 	call->params = call->extra = NULL;
-	call->overlaps = call->again = false;
+	call->overlaps = false;
 	call->draft = NULL;
 	call->copy = NULL;
 	call->judgement = NULL;

@@ -27,7 +27,7 @@ struct call_slot {
 	int argument;
 	uint32_t offset; /* bytes into that argument */
 	uint64_t value;
-	struct range *range; /* a reference held; NULL: as launch_memo.h has it, of a launch all of whose slots get twins */
+	struct range *range;           /* a reference held */
 	registry_handle handle;        /* of the range */
 	bool beside;                   /* its value lies beside the range, not in it */
 	bool seldom;                   /* in a range, and checked as seldom as one beside it */
@@ -73,7 +73,6 @@ struct call {
 	void ***params;
 	void ***extra;
 	bool overlaps; /* the launch may begin before the one before it has ended */
-	bool again;    /* its slots and their twins are those of a launch before: launch_memo.h */
 	void *copy;    /* heap memory of parameters that were replaced */
 
 	struct memo_draft *draft; /* of a launch that may be kept; lives as long as the call is worked out and judged. NULL: none */

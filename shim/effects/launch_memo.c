@@ -6,7 +6,6 @@
 #include "shim/effects/launches.h"
 #include "shim/hook_state.h"
 #include "shim/kernels/variants.h"
-#include "shim/verdict/options.h"
 
 /* The launch that comes now; its words are apart. */
 struct now {
@@ -108,6 +107,11 @@ static inline unsigned swaps_of(const struct found *found)
 	return found->counts >> 4 & 0xf;
 }
 
+static inline unsigned words_of(const struct found *found)
+{
+	return found->counts >> 8 & 0xff;
+}
+
 static inline unsigned notes_of(const struct found *found)
 {
 	return found->counts >> 16 & 0xff;
@@ -116,6 +120,17 @@ static inline unsigned notes_of(const struct found *found)
 static inline bool is_held(const struct found *found)
 {
 	return atomic_load_explicit(&found->place->sequence, memory_order_relaxed) == found->sequence;
+}
+
+static inline void read_notes(struct found *found)
+{
+	found->noted = memo_peek(&found->place->noted);
+	for (size_t i = 0; i < notes_of(found) && i < MEMO_NOTES; i++) {
+		struct memo_note *kept = memo_note_of(found->place, i);
+		found->note[i].writer = atomic_load_explicit(&kept->writer, memory_order_acquire);
+		found->note[i].tally = atomic_load_explicit(&kept->tally, memory_order_acquire);
+		found->note[i].key = memo_peek(&kept->key);
+	}
 }
 
 /* False: another launch's place; or the place of a note is another's by now; or the launch is one that is to be checked. */
@@ -128,13 +143,7 @@ static inline bool read_place(struct found *found, const struct now *now)
 	size_t notes = notes_of(found), guards = found->counts >> 24;
 	if (found->sequence & 1 || notes > MEMO_NOTES || !same_launch(place, now, found->word, found->counts))
 		return false;
-	found->noted = memo_peek(&place->noted);
-	for (size_t i = 0; i < notes; i++) {
-		struct memo_note *kept = memo_note_of(place, i);
-		found->note[i].writer = atomic_load_explicit(&kept->writer, memory_order_acquire);
-		found->note[i].tally = atomic_load_explicit(&kept->tally, memory_order_acquire);
-		found->note[i].key = memo_peek(&kept->key);
-	}
+	read_notes(found);
 	if ((guards && !guards_hold(place, now->params, guards, found->sequence)) || !is_held(found))
 		return false;
 	for (size_t i = 0; i < notes; i++)
@@ -156,20 +165,21 @@ static HOOK_HOT __attribute__((noinline)) bool find(CUfunction function, void **
 	return !now.words || read_place(ret, &now);
 }
 
-static inline uint64_t note_all(const struct found *found, const char *api)
+static inline void note_all(const struct found *found, const char *api)
 {
 	uint64_t serial = launch_number();
 	for (size_t i = 0; i < notes_of(found); i++)
 		neighbours_mark_note(&found->note[i], found->word[found->noted >> 8 * i & (MEMO_WORDS - 1)], serial, api);
-	return serial;
 }
 
-HOOK_HOT bool memo_passes(CUfunction function, void **params, const char *api)
+HOOK_HOT struct memo_answer memo_asks(CUfunction function, void **params, const char *api)
 {
 	struct hook_counts *counts = hook_counts_own();
 	struct found found;
-	if (!counts || !find(function, params, &found) || swaps_of(&found))
-		return false;
+	if (!counts || !find(function, params, &found))
+		return (struct memo_answer){.passes = false};
+	if (HOOK_UNLIKELY(swaps_of(&found)))
+		return (struct memo_answer){.twins = found.place, .sequence = found.sequence};
 	note_all(&found, api);
 	hook_count_own(counts, COUNT_LAUNCH);
 	if (verdict_of(&found) != MEMO_NO_CONCERN) {
@@ -177,39 +187,46 @@ HOOK_HOT bool memo_passes(CUfunction function, void **params, const char *api)
 		hook_count_own(counts, COUNT_CHECKED);
 	}
 	hook_thread.depth++;
-	return true;
+	return (struct memo_answer){.passes = true};
 }
 
 /* False: the place is another launch's by now. */
-static inline bool read_swaps(const struct found *found, struct call *call)
+static inline bool read_swaps(const struct found *found, struct memo_twins *ret)
 {
 	const struct memo_place *place = found->place;
-	for (size_t i = 0; i < swaps_of(found) && i < MEMO_SWAPS; i++) {
+	ret->function = atomic_load_explicit(&place->info, memory_order_acquire);
+	ret->paths = atomic_load_explicit(&place->paths, memory_order_acquire);
+	ret->count = swaps_of(found);
+	for (size_t i = 0; i < ret->count && i < MEMO_SWAPS; i++) {
 		uint64_t what = memo_peek(&place->swap[i].what);
-		call->slots[i] = (struct call_slot){
-			.function = atomic_load_explicit(&place->info, memory_order_acquire),
-			.paths = atomic_load_explicit(&place->paths, memory_order_acquire),
-			.verdict = KERNEL_STORES,
-			.argument = (int)(what >> 8 & 0xffff),
-			.offset = (uint32_t)(what >> 32),
-			.value = found->word[what & (MEMO_WORDS - 1)],
-			.handle = memo_peek(&place->swap[i].range),
-			.twin = memo_peek(&place->swap[i].twin),
-		};
+		struct memo_twin *twin = &ret->twin[i];
+		twin->value = found->word[what & (MEMO_WORDS - 1)];
+		twin->twin = memo_peek(&place->swap[i].twin);
+		twin->range = memo_peek(&place->swap[i].range);
+		twin->argument = what >> 8 & 0xff;
+		twin->offset = what >> 32 & 0xffff;
+		twin->bytes = what >> 48;
+		ret->params = what >> 16 & 0xff;
 	}
 	return is_held(found);
 }
 
-HOOK_HOT bool memo_gives_twins(struct call *call, CUfunction function, void **params)
+HOOK_HOT bool memo_gives_twins(struct memo_answer answer, const CUlaunchConfig *config, const char *api,
+                               struct memo_twins *ret)
 {
-	struct found found;
-	_Static_assert(MEMO_SWAPS <= CALL_INLINE_SLOTS, "they fit into the call");
-	if (options_get()->mode != MODE_STRICT || !find(function, params, &found) || !swaps_of(&found) ||
-	    !read_swaps(&found, call))
+	struct found found = {.place = answer.twins, .sequence = answer.sequence};
+	if (launch_may_overlap(config))
 		return false;
-	call->slot_count = swaps_of(&found);
-	call->verdict = (enum kernel_verdict)(KERNEL_CLEAN + verdict_of(&found));
-	call->concerned = call->again = true;
-	call->serial = note_all(&found, call->entry->name);
+	found.counts = atomic_load_explicit(&found.place->counts, memory_order_acquire);
+	for (size_t i = 0; i < words_of(&found) && i < MEMO_WORDS; i++)
+		found.word[i] = memo_peek(&found.place->word[i]);
+	read_notes(&found);
+	if (!read_swaps(&found, ret))
+		return false;
+	note_all(&found, api);
+	hook_count(COUNT_LAUNCH);
+	hook_count((enum hook_counter)(COUNT_CLEAN + verdict_of(&found)));
+	hook_count(COUNT_CHECKED);
+	hook_thread.depth++;
 	return true;
 }

@@ -17,16 +17,37 @@ void memo_start(void);
 void memo_keep(const struct call *call, const struct function_info *info, const struct memo_draft *draft);
 void memo_keep_twins(const struct call *call);
 
-/*
- * Is it a launch again that was given twins? Then it is noted, and the call has its slots, with their twins, and is `again`: nothing has to be asked for them, but their
- * ranges are not held.
- */
-bool memo_gives_twins(struct call *call, CUfunction function, void **params);
+#define MEMO_SWAPS 4 /* words of a launch that are given a twin */
+
+/* A launch again that is given twins for all that it may store through. */
+struct memo_twins {
+	const struct function_info *function;
+	const struct kernel_paths *paths;
+	size_t count, params; /* twins, and parameters of the function */
+	struct memo_twin {
+		uint64_t value, twin;             /* what the launch has there, and what it gets */
+		registry_handle range;            /* that the value lies in; no reference is held */
+		uint16_t argument, offset, bytes; /* `offset` into the argument, which has so many bytes */
+	} twin[MEMO_SWAPS];
+};
+
+/* In two registers: the hook must need no memory of its own, or each launch would pay for it. */
+struct memo_answer {
+	struct memo_place *twins; /* where those of this launch are; NULL: it gets none */
+	uint32_t sequence;        /* of the place */
+	bool passes;
+};
 
 /*
- * Is it such a launch again? Then all that it has to leave behind is done but what follows the driver's call (judge_again()), and this thread is inside a hook. `api`: static
- * text.
+ * Is it such a launch again? If it passes all that it has to leave behind before the driver's call is done, and this thread is inside a hook; judge_again() follows. If there are
+ * twins for it nothing is done yet. Else it goes the long way. `api`: static text.
  */
-bool memo_passes(CUfunction function, void **params, const char *api);
+struct memo_answer memo_asks(CUfunction function, void **params, const char *api);
+
+/*
+ * The twins of a launch that was asked for just now; the same is done then, and judge_swapped() follows. False: the place is another launch's by now, or this one may begin before
+ * the one before it has ended (`config`; NULL where the call has none); nothing is done.
+ */
+bool memo_gives_twins(struct memo_answer answer, const CUlaunchConfig *config, const char *api, struct memo_twins *ret);
 
 #endif

@@ -13,7 +13,6 @@
 #define MEMO_PLACES_BITS 11
 #define MEMO_PARAMS 40     /* of a function whose launches are kept */
 #define MEMO_GUARDS 8      /* conditions on the values of the parameters */
-#define MEMO_SWAPS 4       /* words that are given a twin */
 #define MEMO_NO_CONCERN 15 /* in place of a verdict */
 #define MEMO_WORD sizeof(uint64_t)
 
@@ -35,11 +34,17 @@ struct memo_guard {
 	_Atomic uint64_t what, value;
 };
 
-/* Which word, of which argument, at which offset there; its twin, and a range that it lies in. */
+/* What it is (memo_swap_what()); its twin, and a range that it lies in. */
 struct memo_swap {
 	_Atomic uint64_t what, twin;
 	_Atomic registry_handle range;
 };
+
+/* Which of the words, of which argument at which offset there, how large the argument is, and how many there are: as memo_twin has them. */
+static inline uint64_t memo_swap_what(uint64_t word, uint64_t argument, uint64_t params, uint64_t offset, uint64_t bytes)
+{
+	return word | argument << 8 | params << 16 | offset << 32 | bytes << 48;
+}
 
 /* A launch. Most need the first two lines; with twins the third as well. */
 struct memo_place {

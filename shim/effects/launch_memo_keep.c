@@ -168,14 +168,15 @@ static bool find_swaps(const struct call *call, uint64_t ret[MEMO_SWAPS][3], siz
 	for (size_t i = 0; i < call->slot_count; i++) {
 		const struct call_slot *slot = &call->slots[i];
 		size_t word = word_of(slot, call->draft);
-		if (word == MEMO_WORDS || slot->argument < 0 || slot->argument > UINT16_MAX)
+		if (word == MEMO_WORDS || slot->argument < 0)
 			return false;
 		if (seen & 1u << word)
 			continue;
 		if (count == MEMO_SWAPS)
 			return false;
 		seen |= 1u << word;
-		ret[count][0] = word | (uint64_t)slot->argument << 8 | (uint64_t)slot->offset << 32;
+		ret[count][0] = memo_swap_what(word, (uint64_t)slot->argument, slot->function->param_count,
+		                               slot->offset, slot->function->params[slot->argument].bytes);
 		ret[count][1] = slot->twin;
 		ret[count++][2] = slot->handle;
 	}

@@ -364,8 +364,6 @@ static HOOK_HOT void launch_one(struct call *call, CUfunction function, void ***
 {
 	call->params = params;
 	call->extra = extra;
-	if (!call->overlaps && memo_gives_twins(call, function, *params))
-		return;
 	call->draft = &call->inline_draft;
 	memo_draft_begin(call->draft);
 	call->serial = launch_number();
@@ -377,20 +375,10 @@ HOOK_HOT void effect_launch(struct call *call, CUfunction function, void ***para
 	launch_one(call, function, params, extra);
 }
 
-/* A grid that starts while the one before it still runs may have read an address before that one wrote it through another mapping. */
-static bool may_overlap(const CUlaunchConfig *config)
-{
-	for (unsigned i = 0; config && config->attrs && i < config->numAttrs; i++)
-		if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
-		    config->attrs[i].value.programmaticStreamSerializationAllowed)
-			return true;
-	return false;
-}
-
 HOOK_HOT void effect_launch_config(struct call *call, const CUlaunchConfig *config, CUfunction function, void ***params,
                                    void ***extra)
 {
-	call->overlaps = may_overlap(config);
+	call->overlaps = launch_may_overlap(config);
 	launch_one(call, function, params, extra);
 }
 

@@ -20,6 +20,16 @@ static inline uint64_t launch_number(void)
 	return atomic_fetch_add_explicit(&launch_serial_last.last, 1, memory_order_relaxed) + 1;
 }
 
+/* A grid that starts while the one before it still runs may have read an address before that one wrote it through another mapping. NULL: it cannot. */
+static inline bool launch_may_overlap(const CUlaunchConfig *config)
+{
+	for (unsigned i = 0; config && config->attrs && i < config->numAttrs; i++)
+		if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+		    config->attrs[i].value.programmaticStreamSerializationAllowed)
+			return true;
+	return false;
+}
+
 /*
  * The parameters of one kernel. Adds a slot to the call for each aligned 8-byte slot that holds an address in a protected range and may be stored through, and
  * now and then for one beside a range (verdict/neighbours.h). Slots that are only read add nothing. call->deferred: nothing runs now.

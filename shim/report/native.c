@@ -268,7 +268,7 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *data)
 }
 
 /* As native_capture(); 0 when the caller was not met, or when there is no such way to unwind. */
-static int walk_stack(void **out, int max, void *caller, uintptr_t top)
+static int walk_stack(void **out, int max, void *caller, uintptr_t top, unsigned way, struct stack_shape *ret_shape)
 {
 	unwind_fn walk = (unwind_fn)atomic_load_explicit(&unwind, memory_order_relaxed);
 	struct stack stack = {
@@ -279,14 +279,16 @@ static int walk_stack(void **out, int max, void *caller, uintptr_t top)
 		.own_end = atomic_load_explicit(&own_end, memory_order_relaxed),
 		.ip = (unwind_ip_fn)atomic_load_explicit(&unwind_ip, memory_order_relaxed),
 		.cfa = (unwind_cfa_fn)atomic_load_explicit(&unwind_cfa, memory_order_relaxed),
-		.shape = {.caller = (uintptr_t)caller, .top = top},
+		.shape = {.caller = (uintptr_t)caller, .top = top, .way = way},
 	};
 
 	if (!walk || !stack.ip || max <= 0)
 		return 0;
 	walk(step, &stack);
-	if (caller && max >= SITE_NATIVE_FRAMES && stack.count > 0 && stack.shape.count == stack.count)
+	if (caller && max >= SITE_NATIVE_FRAMES && stack.count > 0 && stack.shape.count == stack.count) {
 		stack_memo_keep(&stack.shape);
+		*ret_shape = stack.shape;
+	}
 	return stack.count;
 }
 
@@ -313,17 +315,25 @@ static int copy_stack(void **out, int max, void *caller)
 }
 
 /* Not inlined: the stack pointer is that of a frame whose distance to the hook's is always the same. */
-__attribute__((noinline)) int native_capture(void **out, int max, void *caller)
+__attribute__((noinline)) int native_capture_shape(void **out, int max, void *caller, unsigned way,
+                                                   struct stack_shape *ret_shape)
 {
 	uintptr_t top = (uintptr_t)__builtin_frame_address(0);
-	struct stack_shape shape;
 	int count;
 
-	if (caller && max >= SITE_NATIVE_FRAMES && stack_memo_find((uintptr_t)caller, top, &shape)) {
-		for (int i = 0; i < shape.count; i++)
-			out[i] = (void *)shape.frame[i];
-		return shape.count;
+	if (caller && max >= SITE_NATIVE_FRAMES && stack_memo_find((uintptr_t)caller, top, way, ret_shape)) {
+		for (int i = 0; i < ret_shape->count; i++)
+			out[i] = (void *)ret_shape->frame[i];
+		return ret_shape->count;
 	}
-	count = walk_stack(out, max, caller, top);
+	ret_shape->count = 0;
+	count = walk_stack(out, max, caller, top, way, ret_shape);
 	return count ? count : copy_stack(out, max, caller);
+}
+
+int native_capture(void **out, int max, void *caller)
+{
+	struct stack_shape shape;
+
+	return native_capture_shape(out, max, caller, 0, &shape);
 }

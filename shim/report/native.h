@@ -33,6 +33,13 @@ bool native_is_plumbing(const char *base_name);
  */
 int native_capture(void **out, int max, void *caller);
 
+/*
+ * The same, and where on the stack the frames' return addresses lie; ret_shape->count is 0 when that is not known of each. `way`, not 0: the same one means that this is as far
+ * from the frame of the hook as ever.
+ */
+struct stack_shape;
+int native_capture_shape(void **out, int max, void *caller, unsigned way, struct stack_shape *ret_shape);
+
 /* The first backtrace() loads libgcc_s and allocates. */
 void native_prepare(void);
 

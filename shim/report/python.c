@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/hook_state.h"
 #include "shim/report/buffer.h"
 #include "shim/report/peek.h"
 #include "shim/report/python_layout.h"
@@ -17,10 +18,8 @@
 #define SKIPPED_MAX 64 /* frames in a row that are not Python code: more is not a stack */
 #define DEEP 512       /* frames looked at for one that belongs to no library */
 #define CACHE 1024
-#define LINES 4096
 #define TABLE 4096           /* bytes of a line table that are copied to the stack, larger ones to the heap */
 #define TABLE_MAX (64 << 20) /* no code object has a larger one */
-#define LINE_BITS 24         /* lines beyond are not remembered */
 #define ASK_CYCLES (UINT64_C(1) << 22)
 #define NOT_PYTHON 3 /* owners from here on are the interpreter's or C's */
 
@@ -36,9 +35,9 @@ struct interpreter {
 
 enum { NOT_FOUND, PUBLISHING, FOUND, UNUSABLE };
 
-static void *(*_Atomic resolver)(const char *symbol);
-static struct interpreter interpreter;
-static _Atomic int found_state;
+static void *(*_Atomic resolver)(const char *symbol)HOOK_DATA;
+static struct interpreter interpreter HOOK_DATA;
+static _Atomic int found_state HOOK_DATA;
 /*
  * The first walk that met nothing but objects of the right types has shown that the layout is right: from then on
  * memory is read directly.
@@ -156,26 +155,28 @@ static void say_unusable(uint32_t version)
 	            version >> 16 & 255);
 }
 
-/* The interpreter, or false. Looked for again as long as there is none: Python may be loaded late. */
-static bool get(struct interpreter *ret)
+/* Looked for again as long as there is none: Python may be loaded late. `room` is for one that another thread is publishing. */
+static __attribute__((noinline)) const struct interpreter *look_for(struct interpreter *room)
 {
-	int state = atomic_load_explicit(&found_state, memory_order_acquire);
-	int none = NOT_FOUND;
+	int state = find(room), none = NOT_FOUND;
 
-	if (state == FOUND) {
-		*ret = interpreter;
-		return true;
-	}
-	if (state == UNUSABLE)
-		return false;
-	state = find(ret);
 	if (state != NOT_FOUND && atomic_compare_exchange_strong(&found_state, &none, PUBLISHING)) {
-		interpreter = *ret;
+		interpreter = *room;
 		atomic_store_explicit(&found_state, state, memory_order_release);
 		if (state == UNUSABLE)
-			say_unusable(ret->version);
+			say_unusable(room->version);
 	}
-	return state == FOUND;
+	return state == FOUND ? room : NULL;
+}
+
+/* The interpreter, or NULL. */
+static const struct interpreter *get(struct interpreter *room)
+{
+	int state = atomic_load_explicit(&found_state, memory_order_acquire);
+
+	if (state == FOUND)
+		return &interpreter;
+	return state == UNUSABLE ? NULL : look_for(room);
 }
 
 struct walk {
@@ -295,7 +296,6 @@ struct code {
 static bool holds(const struct walk *walk, uintptr_t object, const char *text)
 {
 	const struct python_layout *layout = &walk->python->layout;
-	size_t expected = strlen(text);
 	char part[256];
 	uint32_t state;
 	int64_t length;
@@ -305,7 +305,13 @@ static bool holds(const struct walk *walk, uintptr_t object, const char *text)
 	if (!is_a(walk, object, walk->python->text_type) ||
 	    !fetch(walk, object + layout->text_state, &state, sizeof(state)) ||
 	    !fetch(walk, object + layout->text_length, &length, sizeof(length)) || !text_flags(state, &kind, &ascii) ||
-	    !ascii || length != (int64_t)expected)
+	    !ascii || length < 0)
+		return false;
+	/* Both end with a zero byte. */
+	if (!walk->probe)
+		return !strncmp((const char *)object + layout->text_ascii, text, (size_t)length + 1);
+	size_t expected = strlen(text);
+	if (length != (int64_t)expected)
 		return false;
 	for (size_t at = 0; at < expected; at += sizeof(part)) {
 		size_t size = expected - at < sizeof(part) ? expected - at : sizeof(part);
@@ -374,43 +380,7 @@ static bool read_position(const struct walk *walk, uintptr_t frame, const struct
 	return true;
 }
 
-/* Everything that a line depends on, as 64 bits. */
-static uint64_t line_key(const unsigned char *table, uint64_t size, int first_line, int64_t at)
-{
-	const uint64_t factor = 0x9e3779b97f4a7c15u;
-	uint64_t key = (size ^ (uint64_t)(uint32_t)first_line << 32) * factor ^ (uint64_t)at, word;
-
-	for (uint64_t done = 0; done < size; done += sizeof(word)) {
-		word = 0;
-		memcpy(&word, table + done, size - done < sizeof(word) ? size - done : sizeof(word));
-		key = (key ^ word) * factor;
-		key ^= key >> 29;
-	}
-	key *= factor;
-	return key ^ key >> 32;
-}
-
-/*
- * python_line(), remembered: decoding goes through the table entry by entry, its words are read eight bytes at a time.
- * An entry is one word, the key's upper bits and the line, so it cannot be torn.
- */
-static int line_of(enum python_lines format, const unsigned char *table, uint64_t size, int first_line, int64_t at)
-{
-	static _Atomic uint64_t lines[LINES];
-	uint64_t key = line_key(table, size, first_line, at), entry;
-	_Atomic uint64_t *place = &lines[key % LINES];
-	int line;
-
-	entry = atomic_load_explicit(place, memory_order_relaxed);
-	if (entry && !((entry ^ key) >> LINE_BITS))
-		return (int)(entry & ((1u << LINE_BITS) - 1));
-	line = python_line(format, table, size, first_line, at);
-	if (line > 0 && line < 1 << LINE_BITS)
-		atomic_store_explicit(place, key >> LINE_BITS << LINE_BITS | (uint64_t)line, memory_order_relaxed);
-	return line;
-}
-
-/* line_of() a table that may go: of a copy. 0: could not be read. */
+/* Of a table that may go: of a copy. 0: could not be read. */
 static int line_of_copy(const struct python_layout *layout, uintptr_t table, size_t size, int first_line, int64_t at)
 {
 	unsigned char small[TABLE];
@@ -418,7 +388,7 @@ static int line_of_copy(const struct python_layout *layout, uintptr_t table, siz
 	int line = 0;
 
 	if (copy && peek(table, copy, size))
-		line = line_of(layout->lines, copy, size, first_line, at);
+		line = python_line_known(layout->lines, copy, size, first_line, at);
 	if (copy != small)
 		free(copy);
 	return line;
@@ -437,7 +407,8 @@ static bool read_line(const struct walk *walk, uintptr_t frame, const struct cod
 	if (walk->probe)
 		*ret_line = line_of_copy(layout, table, (size_t)size, code->first_line, at);
 	else
-		*ret_line = line_of(layout->lines, (const unsigned char *)table, (uint64_t)size, code->first_line, at);
+		*ret_line = python_line_known(layout->lines, (const unsigned char *)table, (uint64_t)size,
+		                              code->first_line, at);
 	return true;
 }
 
@@ -546,22 +517,23 @@ static bool may_vanish(const struct interpreter *python)
 	return thread == OTHER && !(python->holds_lock && python->holds_lock());
 }
 
-int python_capture(struct site_frame *out, int max, bool (*is_library)(const char *file), bool *ret_cut)
+HOOK_HOT int python_capture(struct site_frame *out, int max, bool (*is_library)(const char *file), bool *ret_cut)
 {
-	struct interpreter python;
-	struct walk walk = {.python = &python};
+	struct interpreter room;
+	const struct interpreter *python = get(&room);
+	struct walk walk = {.python = python};
 	uintptr_t thread;
 	bool finalizing;
 	int count;
 
 	*ret_cut = false;
-	if (!get(&python))
+	if (!python)
 		return 0;
-	thread = (uintptr_t)python.this_thread();
+	thread = (uintptr_t)python->this_thread();
 	if (!thread)
 		return 0;
-	finalizing = !python.finalizing || python.finalizing();
-	walk.probe = finalizing || may_vanish(&python) || !atomic_load_explicit(&trusted, memory_order_relaxed);
+	finalizing = !python->finalizing || python->finalizing();
+	walk.probe = finalizing || may_vanish(python) || !atomic_load_explicit(&trusted, memory_order_relaxed);
 	count = walk_frames(&walk, thread, out, max, is_library, ret_cut);
 	if (count > 0 && !finalizing)
 		atomic_store_explicit(&trusted, true, memory_order_relaxed);
@@ -570,7 +542,7 @@ int python_capture(struct site_frame *out, int max, bool (*is_library)(const cha
 	*ret_cut = false;
 	if (!finalizing && !atomic_load_explicit(&trusted, memory_order_relaxed)) {
 		atomic_store(&found_state, UNUSABLE);
-		say_unusable(python.version);
+		say_unusable(python->version);
 	}
 	return 0;
 }

@@ -42,4 +42,7 @@ bool python_layout_find(uint32_t version, const void *runtime, struct python_lay
  */
 int python_line(enum python_lines format, const unsigned char *table, uint64_t size, int first_line, int64_t at);
 
+/* The same, remembered by what is in the table: programs launch from the same lines again and again. Thread-safe. */
+int python_line_known(enum python_lines format, const unsigned char *table, uint64_t size, int first_line, int64_t at);
+
 #endif

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "shim/hook_state.h"
 #include "shim/report/library_file.h"
 #include "shim/report/native.h"
 #include "shim/report/python.h"
@@ -35,7 +36,7 @@ static bool is_library_file(const char *file)
 	return known & library;
 }
 
-void site_capture_python(struct site *ret_site)
+HOOK_HOT void site_capture_python(struct site *ret_site)
 {
 	int saved = errno;
 

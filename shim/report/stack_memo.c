@@ -11,14 +11,15 @@
 static struct place {
 	_Atomic uint32_t sequence;
 	_Atomic int count;
+	_Atomic unsigned way;
 	_Atomic uintptr_t caller, top;
 	_Atomic uintptr_t frame[SITE_NATIVE_FRAMES];
 	_Atomic uint32_t slot[SITE_NATIVE_FRAMES];
 } places[PLACES];
 
-static struct place *place_of(uintptr_t caller, uintptr_t top)
+static struct place *place_of(uintptr_t caller, uintptr_t top, unsigned way)
 {
-	return &places[((caller ^ top << 7) * 0x9e3779b97f4a7c15u) >> 32 & (PLACES - 1)];
+	return &places[((caller ^ top << 7 ^ way) * 0x9e3779b97f4a7c15u) >> 32 & (PLACES - 1)];
 }
 
 static bool read_place(struct place *place, struct stack_shape *ret_shape)
@@ -28,7 +29,8 @@ static bool read_place(struct place *place, struct stack_shape *ret_shape)
 
 	if (sequence & 1 || count <= 0 || count > SITE_NATIVE_FRAMES ||
 	    atomic_load_explicit(&place->caller, memory_order_acquire) != ret_shape->caller ||
-	    atomic_load_explicit(&place->top, memory_order_acquire) != ret_shape->top)
+	    atomic_load_explicit(&place->top, memory_order_acquire) != ret_shape->top ||
+	    atomic_load_explicit(&place->way, memory_order_acquire) != ret_shape->way)
 		return false;
 	for (int i = 0; i < count; i++) {
 		ret_shape->frame[i] = atomic_load_explicit(&place->frame[i], memory_order_acquire);
@@ -39,31 +41,26 @@ static bool read_place(struct place *place, struct stack_shape *ret_shape)
 	return atomic_load_explicit(&place->sequence, memory_order_relaxed) == sequence;
 }
 
-/* The stack belongs to others: their variables lie beside the slots. */
-__attribute__((no_sanitize("address", "thread"))) static uintptr_t load_slot(uintptr_t at)
-{
-	return *(const volatile uintptr_t *)at;
-}
-
 /*
  * From the inside out: where a frame's return address lies follows from the frames inside it, so as long as those are
  * the same, the next slot is part of this stack too, whatever has become of the stack that was kept.
  */
-bool stack_memo_find(uintptr_t caller, uintptr_t top, struct stack_shape *ret_shape)
+bool stack_memo_find(uintptr_t caller, uintptr_t top, unsigned way, struct stack_shape *ret_shape)
 {
 	ret_shape->caller = caller;
 	ret_shape->top = top;
-	if (!read_place(place_of(caller, top), ret_shape))
+	ret_shape->way = way;
+	if (!read_place(place_of(caller, top, way), ret_shape))
 		return false;
 	for (int i = 0; i < ret_shape->count; i++)
-		if (load_slot(top + ret_shape->slot[i]) != ret_shape->frame[i])
+		if (stack_word(top + ret_shape->slot[i]) != ret_shape->frame[i])
 			return false;
 	return true;
 }
 
 void stack_memo_keep(const struct stack_shape *shape)
 {
-	struct place *place = place_of(shape->caller, shape->top);
+	struct place *place = place_of(shape->caller, shape->top, shape->way);
 	uint32_t sequence = atomic_load_explicit(&place->sequence, memory_order_relaxed);
 
 	if (sequence & 1 || !atomic_compare_exchange_strong_explicit(&place->sequence, &sequence, sequence + 1,
@@ -71,6 +68,7 @@ void stack_memo_keep(const struct stack_shape *shape)
 		return;
 	atomic_store_explicit(&place->caller, shape->caller, memory_order_release);
 	atomic_store_explicit(&place->top, shape->top, memory_order_release);
+	atomic_store_explicit(&place->way, shape->way, memory_order_release);
 	atomic_store_explicit(&place->count, shape->count, memory_order_release);
 	for (int i = 0; i < shape->count; i++) {
 		atomic_store_explicit(&place->frame[i], shape->frame[i], memory_order_release);

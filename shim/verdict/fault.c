@@ -58,7 +58,7 @@ static bool answers_fault(CUcontext context)
  * What is in flight where an error is answered, newest first. With most drivers one context's error is every context's; with others a call can answer that of another
  * context than the current one, whose stream or event it was for. So each context is asked.
  */
-static size_t suspects(uint64_t from, struct note *ret, size_t room)
+static size_t suspects(uint64_t from, struct note_told *ret, size_t room)
 {
 	uint64_t last = fault_noted();
 	CUcontext asked = NULL;
@@ -76,7 +76,7 @@ static size_t suspects(uint64_t from, struct note *ret, size_t room)
 	return count;
 }
 
-static bool same_range(const struct note *found, size_t count)
+static bool same_range(const struct note_told *found, size_t count)
 {
 	for (size_t i = 1; i < count; i++)
 		if (found[i].range != found[0].range)
@@ -84,7 +84,7 @@ static bool same_range(const struct note *found, size_t count)
 	return true;
 }
 
-static bool same_launch(const struct note *found, size_t count)
+static bool same_launch(const struct note_told *found, size_t count)
 {
 	for (size_t i = 1; i < count; i++)
 		if (found[i].launch != found[0].launch)
@@ -92,7 +92,7 @@ static bool same_launch(const struct note *found, size_t count)
 	return true;
 }
 
-static void record(const char *api, CUresult result, const struct note *found, size_t count)
+static void record(const char *api, CUresult result, const struct note_told *found, size_t count)
 {
 	struct report_kernel *kernels = malloc(count * sizeof *kernels);
 	struct range *range = same_range(found, count) ? registry_find(protect_ranges(), found[0].range) : NULL;
@@ -110,8 +110,8 @@ static void record(const char *api, CUresult result, const struct note *found, s
 	                             .evidence = EVIDENCE_WRITTEN,
 	                             .fault = api,
 	                             .api = certain ? culprit.api : NULL,
-	                             .outer_api = certain ? found[0].outer.api : NULL,
-	                             .outer_note = certain ? found[0].outer.note : NULL,
+	                             .outer_api = certain ? found[0].outer_api : NULL,
+	                             .outer_note = certain ? found[0].outer_note : NULL,
 	                             .kernel = certain ? &culprit : NULL,
 	                             .candidates = listed ? kernels : NULL,
 	                             .candidate_count = listed ? count : 0,
@@ -134,7 +134,7 @@ static void explain(const char *api, CUresult result)
 	uint64_t from = atomic_load(&blamed), last = fault_noted();
 	if (!is_fault(result) || last <= from)
 		return;
-	struct note *found = malloc(CANDIDATES * sizeof *found);
+	struct note_told *found = malloc(CANDIDATES * sizeof *found);
 	size_t count = found ? suspects(from, found, CANDIDATES) : 0;
 	if (count && atomic_compare_exchange_strong(&blamed, &from, last)) {
 		for (size_t i = 0; i < count; i++)
@@ -178,14 +178,14 @@ static CUresult drain(CUstream stream, uint64_t deadline)
 	return result;
 }
 
-void fault_wait(const struct call *call, uint64_t ms)
+void fault_wait(CUstream stream, const char *api, uint64_t ms)
 {
 	uint64_t upto = fault_noted();
-	CUresult result = drain(call->stream, now_ms() + ms);
+	CUresult result = drain(stream, now_ms() + ms);
 	if (result == CUDA_SUCCESS)
-		fault_ended(NULL, address_of(call->stream), upto);
+		fault_ended(NULL, address_of(stream), upto);
 	else
-		explain(call->entry->name, result);
+		explain(api, result);
 }
 
 /* A launch in a stream that is gone. Where nothing can tell how it ends it can only be waited for: an error that is there shows in any stream. */
@@ -203,7 +203,7 @@ static CUresult drain_adrift(uint64_t stream, uint64_t deadline)
 	return result;
 }
 
-static CUresult drain_note(const struct note *note, uint64_t deadline)
+static CUresult drain_note(const struct note_told *note, uint64_t deadline)
 {
 	if (adrift_is(note->stream))
 		return drain_adrift(note->stream, deadline);
@@ -217,7 +217,7 @@ static CUresult drain_note(const struct note *note, uint64_t deadline)
 static void look(CUcontext only, const char *api, uint64_t ms)
 {
 	uint64_t deadline = now_ms() + ms, last = fault_noted();
-	struct note note;
+	struct note_told note;
 	CUcontext popped;
 	for (uint64_t number = last; number > 0 && last - number < NOTES; number--) {
 		if (!note_read(number - 1, only, &note) || !note.context ||

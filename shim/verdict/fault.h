@@ -13,12 +13,16 @@
 #include "shim/driver.h"
 
 struct call;
+struct memo_twins;
 
 /* Before the first twin is handed out. Without memory nothing is noted, and faults stay unexplained. */
 void fault_start(void);
 
 /* The driver took a launch, or a graph, some of whose slots hold twins: notes it. False: there are none. Before call->judgement goes. */
 bool fault_note(const struct call *call);
+
+/* The same for a launch again that was given twins, from this place: `stream` and `caller` as in struct call. */
+void fault_note_twins(enum entry_id entry, const struct memo_twins *twins, CUstream stream, void *caller);
 
 /* How many were noted so far. */
 uint64_t fault_noted(void);
@@ -39,7 +43,7 @@ void fault_seen(const char *api, CUresult result);
 void fault_look_around(const char *api);
 
 /* Waits up to `ms` for the launch that was just noted to end, and looks how. */
-void fault_wait(const struct call *call, uint64_t ms);
+void fault_wait(CUstream stream, const char *api, uint64_t ms);
 
 /* The last look, before the driver is gone: waits up to `ms`. */
 void fault_look_at_exit(uint64_t ms);

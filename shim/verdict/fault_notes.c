@@ -1,27 +1,55 @@
 #include "shim/verdict/fault_notes.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
 
+#include "shim/effects/launch_memo.h"
+#include "shim/hook_state.h"
+#include "shim/hot_page.h"
+#include "shim/kernels/slot_verdict.h"
+#include "shim/report/site_ring.h"
 #include "shim/verdict/fault.h"
 #include "shim/verdict/judge_internal.h"
 #include "shim/verdict/protect.h"
 
 #define NOTES_OF_LAUNCH 8 /* slots of one launch */
+_Static_assert(sizeof(struct note) == 128, "two cache lines");
+_Static_assert(SITE_RING_LASTS >= 2 * NOTES, "a note's place lasts as long as the note, whatever the threads in between");
 
-static struct note *_Atomic notes; /* NOTES of them */
-static _Atomic uint64_t noted;
-static _Atomic uint64_t settled; /* all notes before this number have ended */
+static struct {
+	_Atomic(struct note *) notes; /* NOTES of them */
+	_Atomic uint64_t noted;
+	_Atomic uint64_t settled; /* all notes before this number have ended */
+} ring HOOK_DATA __attribute__((aligned(64)));
+
+/* Of those that live: as good as pthread_self(), without a call. */
+static inline uint64_t this_thread(void)
+{
+	return (uintptr_t)&hook_thread;
+}
+
+static enum entry_id entry_of(const struct call *call)
+{
+	return (enum entry_id)(call->entry - entrypoints);
+}
+
+static void *mapped(size_t bytes)
+{
+	void *made = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return made != MAP_FAILED ? made : NULL;
+}
 
 void fault_start(void)
 {
 	struct note *none = NULL;
-	if (atomic_load_explicit(&notes, memory_order_acquire))
+	site_ring_start();
+	if (atomic_load_explicit(&ring.notes, memory_order_acquire))
 		return;
-	/* Untouched pages cost nothing. */
-	void *made = mmap(NULL, NOTES * sizeof *none, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (made != MAP_FAILED && !atomic_compare_exchange_strong(&notes, &none, made))
-		munmap(made, NOTES * sizeof *none);
+	/* Of two threads that come here at once one has made its own in vain. */
+	struct note *made = hot_page_take(NOTES * sizeof *made);
+	if (!made)
+		made = mapped(NOTES * sizeof *made);
+	if (made)
+		atomic_compare_exchange_strong(&ring.notes, &none, made);
 }
 
 CUcontext note_context_now(void)
@@ -53,53 +81,97 @@ static uint64_t turn_of(uint64_t number)
 	return 2 * (number + 1);
 }
 
-static void write_note(const struct call *call, const struct call_slot *slot, CUcontext context, uint64_t *launch)
+/* What the slots of a launch share. */
+struct launch_notes {
+	CUcontext context;
+	uint64_t stream, graph, site;
+	uint64_t first; /* the number of its first note; UINT64_MAX: none yet */
+	const char *outer_api, *outer_note;
+	enum entry_id entry;
+};
+
+static inline void write_note(struct launch_notes *launch, const struct call_slot *slot)
 {
-	uint64_t number = atomic_fetch_add(&noted, 1);
-	struct note *note = &atomic_load_explicit(&notes, memory_order_relaxed)[number % NOTES];
+	uint64_t number = atomic_fetch_add(&ring.noted, 1);
+	struct note *note = &atomic_load_explicit(&ring.notes, memory_order_relaxed)[number % NOTES];
 	uint64_t turn = atomic_load_explicit(&note->turn, memory_order_relaxed);
 	/* Somebody is still writing what was here NOTES launches ago: this one goes unnoted. */
 	if (turn & 1 || !atomic_compare_exchange_strong(&note->turn, &turn, turn | 1))
 		return;
-	if (*launch == UINT64_MAX)
-		*launch = number;
-	atomic_store_explicit(&note->context, context, memory_order_relaxed);
-	atomic_store_explicit(&note->stream, address_of(call->stream), memory_order_relaxed);
-	atomic_store_explicit(&note->thread, (uint64_t)pthread_self(), memory_order_relaxed);
-	note->told = address_of(call->stream);
-	note->launch = *launch;
-	note->graph = call->graph;
+	if (launch->first == UINT64_MAX)
+		launch->first = number;
+	atomic_store_explicit(&note->context, launch->context, memory_order_relaxed);
+	atomic_store_explicit(&note->stream, launch->stream, memory_order_relaxed);
+	atomic_store_explicit(&note->thread, this_thread(), memory_order_relaxed);
+	note->told = launch->stream;
+	note->launch = launch->first;
+	note->graph = launch->graph;
 	note->range = slot->handle;
-	judge_slot_kernel(call, slot, &note->kernel);
-	note->outer = call->judgement->outer;
+	note->function = slot->function;
+	note->paths = slot->paths;
+	note->value = slot->value;
+	note->site = launch->site;
+	note->outer_api = launch->outer_api;
+	note->outer_note = launch->outer_note;
+	note->argument = (int16_t)slot->argument; /* a kernel's parameters have 32,764 bytes at most */
+	note->offset = (uint16_t)slot->offset;
+	note->entry = (uint16_t)launch->entry;
+	note->verdict = (uint8_t)slot->verdict;
+	note->beside = slot->beside;
 	atomic_store_explicit(&note->turn, turn_of(number), memory_order_release);
 }
 
 bool fault_note(const struct call *call)
 {
-	uint64_t launch = UINT64_MAX;
-	CUcontext context = NULL;
+	struct launch_notes launch = {
+		.stream = address_of(call->stream), .graph = call->graph, .first = UINT64_MAX, .entry = entry_of(call)};
 	size_t count = 0;
-	if (!atomic_load_explicit(&notes, memory_order_acquire) || !call->judgement)
+	if (!atomic_load_explicit(&ring.notes, memory_order_acquire) || !call->judgement)
 		return false;
 	for (size_t i = 0; i < call->slot_count && count < NOTES_OF_LAUNCH; i++) {
 		if (!holds_twin(&call->slots[i]) || listed_before(call, i))
 			continue;
-		if (!count++)
-			context = note_context_now();
-		write_note(call, &call->slots[i], context, &launch);
+		if (!count++) {
+			launch.context = note_context_now();
+			launch.site = site_ring_put(&call->judgement->site);
+			launch.outer_api = call->judgement->outer.api;
+			launch.outer_note = call->judgement->outer.note;
+		}
+		write_note(&launch, &call->slots[i]);
 	}
 	return count;
 }
 
+/* The stack is still that of the call. */
+HOOK_HOT void fault_note_twins(enum entry_id entry, const struct memo_twins *twins, CUstream stream, void *caller)
+{
+	if (!atomic_load_explicit(&ring.notes, memory_order_acquire))
+		return;
+	struct launch_notes launch = {.context = note_context_now(),
+	                              .stream = address_of(stream),
+	                              .site = site_ring_here(caller, 1 + (unsigned)entry),
+	                              .first = UINT64_MAX,
+	                              .outer_api = hook_thread.outer.api,
+	                              .outer_note = hook_thread.outer.note,
+	                              .entry = entry};
+	for (size_t i = 0; i < twins->count; i++)
+		write_note(&launch, &(struct call_slot){.function = twins->function,
+		                                        .paths = twins->paths,
+		                                        .verdict = KERNEL_STORES,
+		                                        .argument = twins->twin[i].argument,
+		                                        .offset = twins->twin[i].offset,
+		                                        .value = twins->twin[i].value,
+		                                        .handle = twins->twin[i].range});
+}
+
 uint64_t fault_noted(void)
 {
-	return atomic_load_explicit(&noted, memory_order_relaxed);
+	return atomic_load_explicit(&ring.noted, memory_order_relaxed);
 }
 
 struct note *note_at(uint64_t number)
 {
-	return &atomic_load_explicit(&notes, memory_order_acquire)[number % NOTES];
+	return &atomic_load_explicit(&ring.notes, memory_order_acquire)[number % NOTES];
 }
 
 /* Is note `number` in this place? Also while somebody reads it, or has begun to write over it, which does no harm: its end is told by number. */
@@ -116,7 +188,19 @@ bool note_has_ended(struct note *note, uint64_t number)
 	       atomic_load_explicit(&note->ended, memory_order_relaxed) == turn_of(number);
 }
 
-bool note_read(uint64_t number, CUcontext context, struct note *ret)
+static void tell_kernel(const struct note *note, struct report_kernel *ret)
+{
+	const struct call_slot slot = {.function = note->function,
+	                               .paths = note->paths,
+	                               .verdict = (enum kernel_verdict)note->verdict,
+	                               .argument = note->argument,
+	                               .offset = note->offset,
+	                               .value = note->value,
+	                               .beside = note->beside};
+	judge_tell_slot(&entrypoints[note->entry], &slot, ret);
+}
+
+bool note_read(uint64_t number, CUcontext context, struct note_told *ret)
 {
 	struct note *note = note_at(number);
 	uint64_t turn = turn_of(number);
@@ -130,8 +214,10 @@ bool note_read(uint64_t number, CUcontext context, struct note *ret)
 		ret->launch = note->launch;
 		ret->graph = note->graph;
 		ret->range = note->range;
-		ret->outer = note->outer;
-		ret->kernel = note->kernel;
+		ret->outer_api = note->outer_api;
+		ret->outer_note = note->outer_note;
+		tell_kernel(note, &ret->kernel);
+		site_ring_get(note->site, &ret->kernel.site);
 	}
 	atomic_store_explicit(&note->turn, turn_of(number), memory_order_release);
 	return wanted;
@@ -141,16 +227,16 @@ bool note_in_stream(const struct note *note, uint64_t stream)
 {
 	return !stream || (atomic_load_explicit(&note->stream, memory_order_relaxed) == stream &&
 	                   (stream != address_of(CU_STREAM_PER_THREAD) ||
-	                    atomic_load_explicit(&note->thread, memory_order_relaxed) == (uint64_t)pthread_self()));
+	                    atomic_load_explicit(&note->thread, memory_order_relaxed) == this_thread()));
 }
 
 void notes_settle(uint64_t upto)
 {
-	uint64_t from = atomic_load_explicit(&settled, memory_order_relaxed), to = from;
+	uint64_t from = atomic_load_explicit(&ring.settled, memory_order_relaxed), to = from;
 	while (to < upto && (upto - to > NOTES || note_has_ended(note_at(to), to)))
 		to++;
 	if (to > from)
-		atomic_compare_exchange_strong(&settled, &from, to);
+		atomic_compare_exchange_strong(&ring.settled, &from, to);
 }
 
 bool note_stream_was_created(uint64_t stream)
@@ -165,8 +251,8 @@ static bool in_context(struct note *note, CUcontext context, uint64_t stream)
 
 void fault_ended(CUcontext context, uint64_t stream, uint64_t upto)
 {
-	uint64_t from = atomic_load_explicit(&settled, memory_order_relaxed);
-	if (from >= upto || !atomic_load_explicit(&notes, memory_order_acquire))
+	uint64_t from = atomic_load_explicit(&ring.settled, memory_order_relaxed);
+	if (from >= upto || !atomic_load_explicit(&ring.notes, memory_order_acquire))
 		return;
 	if (!context)
 		context = note_context_now();
@@ -205,11 +291,11 @@ void notes_rename_stream(uint64_t stream, uint64_t name)
 
 uint64_t notes_settled(void)
 {
-	return atomic_load_explicit(&settled, memory_order_relaxed);
+	return atomic_load_explicit(&ring.settled, memory_order_relaxed);
 }
 
 void notes_reset(void)
 {
-	atomic_store(&noted, 0);
-	atomic_store(&settled, 0);
+	atomic_store(&ring.noted, 0);
+	atomic_store(&ring.settled, 0);
 }

@@ -10,14 +10,14 @@
 #include <stdint.h>
 
 #include "shim/driver.h"
-#include "shim/effects/outer.h"
+#include "shim/kernels/function.h"
 #include "shim/report/report.h"
 
 #define NOTES 512 /* a power of two: launches in flight beyond these are only counted */
 
 /*
  * One slot of one launch. `turn` is twice the note's number plus two; odd while somebody has it to himself, to write or to read the plain members. Who does not get it
- * goes without.
+ * goes without. Two cache lines, which each launch finds cold.
  */
 struct note {
 	_Atomic uint64_t turn;
@@ -29,8 +29,25 @@ struct note {
 	uint64_t launch;         /* number of the first note of the same launch */
 	uint64_t graph;
 	registry_handle range;
-	struct report_kernel kernel;
-	struct outer outer;
+	const struct function_info *function;
+	const struct kernel_paths *paths;
+	uint64_t value;
+	uint64_t site; /* its number in the ring of places */
+	const char *outer_api, *outer_note;
+	int16_t argument;
+	uint16_t offset;
+	uint16_t entry; /* enum entry_id */
+	uint8_t verdict;
+	bool beside;
+} __attribute__((aligned(64)));
+
+/* What a note says, for a record. */
+struct note_told {
+	CUcontext context;
+	uint64_t stream, told, launch, graph;
+	registry_handle range;
+	const char *outer_api, *outer_note;
+	struct report_kernel kernel; /* without its place, when that has been overwritten */
 };
 
 CUcontext note_context_now(void);
@@ -40,7 +57,7 @@ struct note *note_at(uint64_t number);
 bool note_has_ended(struct note *note, uint64_t number);
 
 /* Copies note `number` if it is there, in flight, and in this context (NULL: in any). */
-bool note_read(uint64_t number, CUcontext context, struct note *ret);
+bool note_read(uint64_t number, CUcontext context, struct note_told *ret);
 
 /* Is it a launch in this stream, asked by this thread? 0: any stream. */
 bool note_in_stream(const struct note *note, uint64_t stream);

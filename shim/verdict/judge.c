@@ -282,25 +282,8 @@ static __attribute__((noinline)) CUresult judge_found(struct call *call)
 	return CUDA_SUCCESS;
 }
 
-/* What judge_found() comes to where nothing is to be asked: the place, and the twins. */
-static HOOK_HOT __attribute__((noinline)) void judge_twins(struct call *call)
-{
-	count_verdict(call);
-	hook_count(COUNT_CHECKED);
-	call->judgement = (struct judgement *)(void *)call->inline_judgement;
-	call->judgement->checks = NULL;
-	call->judgement->check_count = call->judgement->hit_count = 0;
-	call->judgement->outer = outer_now();
-	site_capture(&call->judgement->site, call->caller);
-	swap_again(call);
-}
-
 HOOK_HOT CUresult judge_before(struct call *call)
 {
-	if (call->again) {
-		judge_twins(call);
-		return CUDA_SUCCESS;
-	}
 	if (call->refused != CUDA_SUCCESS)
 		return call->refused;
 	/* The driver's answer for memory that it handed out itself. */
@@ -387,7 +370,7 @@ HOOK_HOT CUresult judge_after(struct call *call, CUresult result)
 		drop(call);
 	call_end(call);
 	if (suspect && options_get()->wait_ms)
-		fault_wait(call, options_get()->wait_ms);
+		fault_wait(call->stream, call->entry->name, options_get()->wait_ms);
 	if (checked && options_get()->wait_ms)
 		verify_drain(options_get()->wait_ms);
 	hear();
@@ -401,6 +384,14 @@ HOOK_COLD void judge_again_looks(const char *api, CUresult result)
 		fault_seen(api, result);
 	hook_thread.depth--;
 	hear();
+}
+
+HOOK_HOT CUresult judge_swapped(enum entry_id entry, const struct memo_twins *twins, CUstream stream, void *caller,
+                                CUresult result)
+{
+	if (HOOK_LIKELY(result == CUDA_SUCCESS))
+		fault_note_twins(entry, twins, stream, caller);
+	return judge_again(entrypoints[entry].name, result);
 }
 
 void judge_finding(const struct verify_finding *finding)

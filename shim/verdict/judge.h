@@ -13,6 +13,7 @@
 #include "shim/hook_state.h"
 
 struct call;
+struct memo_twins;
 
 /* CUDA_SUCCESS: call the driver. Else the error that the program gets instead (deny). In strict this may end the process. */
 CUresult judge_before(struct call *call);
@@ -26,7 +27,7 @@ CUresult judge_after(struct call *call, CUresult result);
 /* For what comes after a launch: an error, and results of earlier checks. It ends the hook. */
 void judge_again_looks(const char *api, CUresult result);
 
-/* The same for a launch that memo_passes() answered; it ends what that began. */
+/* The same for a launch of which memo_asks() says that it passes; it ends what that began. */
 static inline CUresult judge_again(const char *api, CUresult result)
 {
 	hook_thread.launches += result == CUDA_SUCCESS;
@@ -36,6 +37,10 @@ static inline CUresult judge_again(const char *api, CUresult result)
 		hook_thread.depth--;
 	return result;
 }
+
+/* The same for one that was given twins, and that the driver answered: its place is taken, and it is noted for faults. `stream`, `caller`: as in struct call. */
+CUresult judge_swapped(enum entry_id entry, const struct memo_twins *twins, CUstream stream, void *caller,
+                       CUresult result);
 
 /*
  * A library call (cufftExecC2R ...) that writes [start, start + bytes) by its contract, before it is made. True: refuse it (deny), the record is

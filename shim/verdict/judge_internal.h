@@ -50,7 +50,9 @@ struct moved {
 void moved_flush(struct moved *moved, CUstream stream);
 void moved_add(struct moved *moved, struct range *range, CUstream stream);
 
-/* The kernel of a call, and the slot that is to be named. */
+/* The kernel of a slot that is to be named, without the place. */
+void judge_tell_slot(const struct entrypoint *entry, const struct call_slot *slot, struct report_kernel *ret);
+/* The same with the place of the call. */
 void judge_slot_kernel(const struct call *call, const struct call_slot *slot, struct report_kernel *ret);
 
 /* Is the slot the only way by which some store of the kernel gets its address, and may its launch be refused? */

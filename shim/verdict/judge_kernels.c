@@ -30,14 +30,19 @@ static struct report_code slot_code(const struct call_slot *slot)
 	                            .slot = slot_index(slot->function, slot->argument, slot->offset)};
 }
 
-void judge_slot_kernel(const struct call *call, const struct call_slot *slot, struct report_kernel *ret)
+void judge_tell_slot(const struct entrypoint *entry, const struct call_slot *slot, struct report_kernel *ret)
 {
 	ret->name = slot->function->name;
 	ret->argument = slot->argument;
 	ret->offset = slot->offset;
 	ret->value = slot->value;
-	ret->api = call->entry->name;
+	ret->api = entry->name;
 	ret->code = slot_code(slot);
+}
+
+void judge_slot_kernel(const struct call *call, const struct call_slot *slot, struct report_kernel *ret)
+{
+	judge_tell_slot(call->entry, slot, ret);
 	site_copy(&ret->site, &call->judgement->site);
 }
 

@@ -6,6 +6,7 @@
 #include "shim/cuconst.h"
 #include "shim/effects/launch_memo.h"
 #include "shim/effects/launches.h"
+#include "shim/hook_state.h"
 #include "shim/kernels/function.h"
 #include "shim/twins/twin.h"
 #include "shim/verdict/judge_internal.h"
@@ -174,10 +175,10 @@ static bool copy_extra(struct call *call, const struct function_info *info)
 	return true;
 }
 
-/* Were all slots given twins, whoever launches it, and from wherever? Then the next such launch needs no question. */
+/* Were all slots given twins, whoever launches it, and from wherever? Then the next such launch needs no question, unless it is to be waited for. */
 static bool is_settled(const struct call *call)
 {
-	if (options_get()->suppressions || call->copy || !*call->params)
+	if (options_get()->suppressions || options_get()->wait_ms || call->copy || !*call->params)
 		return false;
 	for (size_t i = 0; i < call->slot_count; i++)
 		if (!call->slots[i].twin || call->slots[i].beside || call->slots[i].range->owner)
@@ -199,9 +200,25 @@ bool swap_slots(struct call *call)
 	return false;
 }
 
-void swap_again(struct call *call)
+/* A parameter that is an address and nothing else is the twin itself; of others there is a copy, once for all twins in it. */
+HOOK_HOT void **swap_again(const struct memo_twins *twins, void **params, char *room)
 {
-	copy_params(call, call->slots[0].function);
+	void **list = (void **)(void *)room;
+	char *copy = room + rounded(twins->params * sizeof(void *));
+	memcpy(list, params, twins->params * sizeof(void *));
+	for (size_t i = 0; i < twins->count; i++) {
+		const struct memo_twin *twin = &twins->twin[i];
+		if (twin->bytes == sizeof twin->twin) {
+			list[twin->argument] = (void *)(uintptr_t)&twin->twin;
+			continue;
+		}
+		if (list[twin->argument] == params[twin->argument]) {
+			list[twin->argument] = memcpy(copy, params[twin->argument], twin->bytes);
+			copy += rounded(twin->bytes);
+		}
+		memcpy((char *)list[twin->argument] + twin->offset, &twin->twin, sizeof twin->twin);
+	}
+	return list;
 }
 
 bool swap_guards(const struct call *call, const struct range *range)

@@ -7,7 +7,9 @@
 
 #include <stdbool.h>
 
-struct call;
+#include "shim/effects/call.h"
+
+struct memo_twins;
 struct range;
 
 /*
@@ -16,8 +18,9 @@ struct range;
  */
 bool swap_slots(struct call *call);
 
-/* The same for a launch that has its twins already (call->again): they go into a copy of its parameters, which fits into the call. */
-void swap_again(struct call *call);
+/* The same for a launch again (memo_asks()). `room`: SWAP_ROOM bytes, aligned to 16, which the list that it returns points into, as it does into *twins. */
+#define SWAP_ROOM CALL_INLINE_COPY
+void **swap_again(const struct memo_twins *twins, void **params, char *room);
 
 /* Was every slot through which the launch may reach this range swapped? Then the hardware guards it. */
 bool swap_guards(const struct call *call, const struct range *range);

@@ -226,6 +226,43 @@ static void boxed(const char *argument)
 	_exit(7);
 }
 
+/* Two ways to one launch, on stacks that are alike but for a return address. */
+__attribute__((visibility("default"))) void again_one_way(void **params);
+__attribute__((visibility("default"))) void again_other_way(void **params);
+
+static __attribute__((noinline)) void launch_here(void **params)
+{
+	CHECK(cuLaunchKernel(kernel_of("read_or_store"), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+}
+
+__attribute__((noinline)) void again_one_way(void **params)
+{
+	launch_here(params);
+	__asm__ volatile("");
+}
+
+__attribute__((noinline)) void again_other_way(void **params)
+{
+	launch_here(params);
+	__asm__ volatile("");
+}
+
+/* In turns, often enough to be known; then one of them stores. */
+static void two_ways(const char *argument)
+{
+	int count = 100, no = 0, yes = 1;
+	void *params[] = {&w, &q, &count, &no}, *storing[] = {&w, &q, &count, &yes};
+	read_often();
+	for (int i = 0; i < 2 * OFTEN; i++) {
+		(i % 2 ? again_other_way : again_one_way)(params);
+		CHECK(cuStreamSynchronize(stream));
+	}
+	say_read();
+	(strcmp(argument, "other") ? again_one_way : again_other_way)(storing);
+	cuStreamSynchronize(stream);
+	_exit(7);
+}
+
 static const struct scene scenes[] = {
 	{"store", store},
 	{"ended", ended},
@@ -238,6 +275,7 @@ static const struct scene scenes[] = {
 	{"captured", captured},
 	{"overlapping", overlapping},
 	{"boxed", boxed},
+	{"two_ways", two_ways},
 	{NULL, NULL},
 };
 

@@ -25,13 +25,18 @@ class Done:
 CANNOT = 77
 
 
+def run(command, tmp_path, mode, options="", timeout=120, **environment):
+    """Any program under the library."""
+    env = {**os.environ, "LD_PRELOAD": os.environ.get("CUCONST_BEFORE_LIBRARY", "") + str(BUILD / "shim" / "libcuconst.so"),
+           "SOFTGPU_QUIET": "1", "CUCONST_OPTIONS": f"mode={mode}:log={tmp_path}/log.%p{options}", **environment}
+    return Done(subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=env, cwd=tmp_path), tmp_path)
+
+
 def play(program, scene, tmp_path, mode="log", argument=None, options="", timeout=120, skips=True, **environment):
     """Skips the test where the scene cannot be, unless that is left to the caller."""
-    env = {**os.environ, "LD_PRELOAD": os.environ.get("CUCONST_BEFORE_LIBRARY", "") + str(BUILD / "shim" / "libcuconst.so"),
-           "MISUSE_MODE": mode, "MISUSE_PTX": str(HERE.parent / "misuse" / "kernels.ptx"),
-           "SOFTGPU_QUIET": "1", "CUCONST_OPTIONS": f"mode={mode}:log={tmp_path}/log.%p{options}", **environment}
+    settings = {"MISUSE_MODE": mode, "MISUSE_PTX": str(HERE.parent / "misuse" / "kernels.ptx"), **environment}
     command = [BUILD / "tests" / "twins" / program, scene] + [mode if argument is None else str(argument)]
-    done = Done(subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=env, cwd=tmp_path), tmp_path)
+    done = run(command, tmp_path, mode, options, timeout, **settings)
     if skips and done.returncode == CANNOT:
         pytest.skip(done.stdout.strip())
     return done

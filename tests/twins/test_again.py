@@ -30,3 +30,11 @@ def test_a_store_faults_and_is_named(scene, kernel, tmp_path):
     assert (record["kernel"]["name"], record["kernel"]["argument"], record["kernel"]["verdict"]) == (kernel, 0, "stores")
     assert record["candidates"] == [] and record["range"]["label"] == "w"
     assert record["native"], "the place of the launch, not of the synchronisation"
+
+
+@pytest.mark.parametrize("way", ["one", "other"])
+def test_the_way_to_a_launch_is_told_in_full(way, tmp_path):
+    done = play("two_ways", tmp_path, "strict", argument=way)
+    assert done.returncode == 86 and done.stdout == "all was read\n", done
+    (record,) = done.violations
+    assert record["native"][1]["symbol"] == f"again_{way}_way", record["native"]

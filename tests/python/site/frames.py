@@ -310,6 +310,19 @@ def reused():
     assert len(seen) < 3000, "no address was used again: the test tests nothing"
 
 
+def reused_tables():
+    """The same, where file, names, first line and sizes are the same, and a byte of the table of lines is not: no stale line."""
+    seen = set()
+    for n in range(3000):
+        space = {"released": released, "stack": stack}
+        code = compile("x = 1\n" * (n % 40) + "\n" * (n % 29) + "result = released.probe(), stack()\n" + "x = 1\n" * (39 - n % 40), "same.py", "exec")
+        seen.add(id(code))
+        exec(code, space)
+        same(space["result"])
+        del code, space
+    assert len(seen) < 3000, "no address was used again: the test tests nothing"
+
+
 def user_frame():
     space = {"released": released}
     library = "/opt/venv/lib/python3.11/site-packages/lib/core.py"
@@ -398,7 +411,7 @@ def daemon():
 
 SCENARIOS = [nested, gil_held, gil_released, generator, method, lambda_function, executed, comprehension, several_lines, control_flow, coroutine,
              callback, finalizer, sorted_key, traced, monitored, warm, recursion, thread, threads_at_once, no_state, names, long_names, far_lines,
-             reused, user_frame, library, deep_library, native, sandboxed, cost, at_exit, late_finalizer, daemon]
+             reused, reused_tables, user_frame, library, deep_library, native, sandboxed, cost, at_exit, late_finalizer, daemon]
 
 if __name__ == "__main__":
     {scenario.__name__: scenario for scenario in SCENARIOS}[sys.argv[2]]()

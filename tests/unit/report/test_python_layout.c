@@ -75,6 +75,26 @@ Test(python_layout, lines_of_310)
 	cr_assert_eq(python_line(PYTHON_LINES_310, table, 5, 10, 6), 0, "an odd byte is not read");
 }
 
+/* Tables that take each other's place, of all sizes, with one bit changed each time: none has another's line. */
+Test(python_layout, a_known_line_is_this_tables)
+{
+	static unsigned char bytes[200];
+	unsigned seed = 3;
+
+	for (size_t n = 0; n < sizeof(bytes); n++)
+		bytes[n] = (unsigned char)(rand_r(&seed) % 3 ? 0x80 | rand_r(&seed) : rand_r(&seed) & 63);
+	for (int i = 0; i < 1000000; i++) {
+		size_t size = i % 8 ? sizeof(bytes) : (size_t)rand_r(&seed) % sizeof(bytes);
+		int first = 10 + rand_r(&seed) % 2;
+		int64_t at = rand_r(&seed) % 8 ? 40 : rand_r(&seed) % 400;
+
+		bytes[(size_t)rand_r(&seed) % (i % 3 ? 20 : sizeof(bytes))] ^= (unsigned char)(1 << rand_r(&seed) % 8);
+		int line = python_line(PYTHON_LINES_311, bytes, size, first, at);
+		for (int times = 0; times < 2; times++)
+			cr_assert_eq(python_line_known(PYTHON_LINES_311, bytes, size, first, at), line);
+	}
+}
+
 Test(python_layout, unknown_versions_are_refused)
 {
 	struct python_layout layout = {.type = 99};

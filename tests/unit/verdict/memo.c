@@ -79,7 +79,7 @@ static void judge(CUfunction of, void **params)
 
 static bool passes(CUfunction of, void **params)
 {
-	bool passed = memo_passes(of, params, "cuLaunchKernel");
+	bool passed = memo_asks(of, params, "cuLaunchKernel").passes;
 	hook_thread.depth -= passed;
 	cr_assert_eq(hook_thread.depth, 0);
 	return passed;
@@ -439,7 +439,7 @@ Test(memo, an_error_is_looked_into_inside_the_hook, .init = set_up)
 	note_one();
 	for (int error = 0; error < 2; error++) {
 		uint64_t launches = hook_thread.launches;
-		cr_assert(memo_passes(function(1, 1), params, "cuLaunchKernel"));
+		cr_assert(memo_asks(function(1, 1), params, "cuLaunchKernel").passes);
 		judge_again("cuLaunchKernel", error ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS);
 		cr_assert_eq(hook_thread.depth, 0);
 		cr_assert_eq(hook_thread.launches, launches + !error);
@@ -514,7 +514,7 @@ static void *launch_all_the_time(void *unused)
 	void *params[] = {&value, &number};
 	hook_count(COUNT_CALL);
 	while (!atomic_load(&stop))
-		if (!memo_passes(function(1, 1), params, "cuLaunchKernel"))
+		if (!memo_asks(function(1, 1), params, "cuLaunchKernel").passes)
 			judge(function(1, 1), params);
 		else
 			hook_thread.depth--;
