@@ -124,12 +124,13 @@ static bool same_native(const struct kept *kept, const struct site *site)
 struct wanted {
 	const struct site *site;
 	uintptr_t top, caller; /* top 0: the first */
+	size_t room;           /* bytes of this stack above `top` */
 	unsigned way;
 };
 
 /*
  * Does this thread's stack have the place's frames? From the inside out, as in stack_memo.c: as long as those inside are the same, the next slot is part of this stack. Where to
- * look must not be torn.
+ * look must not be torn, nor beyond the stack's end.
  */
 static bool same_stack(const struct kept *kept, uint64_t number, const struct wanted *wanted, int count)
 {
@@ -140,7 +141,8 @@ static bool same_stack(const struct kept *kept, uint64_t number, const struct wa
 	for (int i = 0; i < count; i++) {
 		size_t slot = atomic_load_explicit(&kept->slot[i], memory_order_acquire);
 		uintptr_t frame = atomic_load_explicit(&kept->native[i], memory_order_acquire);
-		if (!is_held(kept, number) || stack_word(wanted->top + slot * sizeof frame) != frame)
+		if (!is_held(kept, number) || slot >= wanted->room / sizeof frame ||
+		    stack_word(wanted->top + slot * sizeof frame) != frame)
 			return false;
 	}
 	return count;
@@ -241,15 +243,25 @@ static __attribute__((noinline)) uint64_t write_here(struct ring *ring, _Atomic 
 	return number;
 }
 
+/* On the stack of a coroutine. */
+static HOOK_COLD uint64_t put_here(struct site *site, void *caller)
+{
+	site_capture(site, caller);
+	return site_ring_put(site);
+}
+
 /* Not inlined: the stack pointer is that of a frame whose distance to the hook's is always the same. */
 HOOK_HOT __attribute__((noinline)) uint64_t site_ring_here(void *caller, unsigned way)
 {
 	struct ring *ring = atomic_load_explicit(&state.ring, memory_order_acquire);
+	uintptr_t top = (uintptr_t)__builtin_frame_address(0);
 	struct site site;
 	const struct wanted wanted = {
-		.site = &site, .top = (uintptr_t)__builtin_frame_address(0), .caller = (uintptr_t)caller, .way = way};
+		.site = &site, .top = top, .caller = (uintptr_t)caller, .room = stack_room(top), .way = way};
 	if (!ring)
 		return 0;
+	if (HOOK_UNLIKELY(!wanted.room))
+		return put_here(&site, caller);
 	site_capture_python(&site);
 	_Atomic uint64_t *hint = hint_of(ring, python_mixed(wanted.caller ^ wanted.top << 7, &site));
 	uint64_t number = find(ring, atomic_load_explicit(hint, memory_order_relaxed), &wanted);

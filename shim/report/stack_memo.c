@@ -1,7 +1,8 @@
 #include "shim/report/stack_memo.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
-#include <stddef.h>
 
 #define PLACES 512
 
@@ -16,6 +17,29 @@ static struct place {
 	_Atomic uintptr_t frame[SITE_NATIVE_FRAMES];
 	_Atomic uint32_t slot[SITE_NATIVE_FRAMES];
 } places[PLACES];
+
+__thread struct own_stack own_stack;
+
+/* Once for each thread. Of the main thread glibc reads /proc/self/maps. */
+__attribute__((noinline, cold)) void stack_find_own(void)
+{
+	pthread_attr_t attributes;
+	void *start;
+	size_t bytes;
+	int saved = errno, cancel;
+
+	own_stack.start = own_stack.end = 1;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	if (!pthread_getattr_np(pthread_self(), &attributes)) {
+		if (!pthread_attr_getstack(&attributes, &start, &bytes)) {
+			own_stack.start = (uintptr_t)start;
+			own_stack.end = (uintptr_t)start + bytes;
+		}
+		pthread_attr_destroy(&attributes);
+	}
+	pthread_setcancelstate(cancel, NULL);
+	errno = saved;
+}
 
 static struct place *place_of(uintptr_t caller, uintptr_t top, unsigned way)
 {
@@ -43,17 +67,21 @@ static bool read_place(struct place *place, struct stack_shape *ret_shape)
 
 /*
  * From the inside out: where a frame's return address lies follows from the frames inside it, so as long as those are
- * the same, the next slot is part of this stack too, whatever has become of the stack that was kept.
+ * the same, the next slot is part of this stack too, whatever has become of the stack that was kept. Not so with frames
+ * of no fixed size: hence the look at where the stack ends.
  */
 bool stack_memo_find(uintptr_t caller, uintptr_t top, unsigned way, struct stack_shape *ret_shape)
 {
+	size_t room = stack_room(top);
+
 	ret_shape->caller = caller;
 	ret_shape->top = top;
 	ret_shape->way = way;
-	if (!read_place(place_of(caller, top, way), ret_shape))
+	if (!room || !read_place(place_of(caller, top, way), ret_shape))
 		return false;
 	for (int i = 0; i < ret_shape->count; i++)
-		if (stack_word(top + ret_shape->slot[i]) != ret_shape->frame[i])
+		if (ret_shape->slot[i] > room - sizeof(uintptr_t) ||
+		    stack_word(top + ret_shape->slot[i]) != ret_shape->frame[i])
 			return false;
 	return true;
 }
@@ -63,8 +91,9 @@ void stack_memo_keep(const struct stack_shape *shape)
 	struct place *place = place_of(shape->caller, shape->top, shape->way);
 	uint32_t sequence = atomic_load_explicit(&place->sequence, memory_order_relaxed);
 
-	if (sequence & 1 || !atomic_compare_exchange_strong_explicit(&place->sequence, &sequence, sequence + 1,
-	                                                             memory_order_acquire, memory_order_relaxed))
+	if (!stack_room(shape->top) || sequence & 1 ||
+	    !atomic_compare_exchange_strong_explicit(&place->sequence, &sequence, sequence + 1, memory_order_acquire,
+	                                             memory_order_relaxed))
 		return;
 	atomic_store_explicit(&place->caller, shape->caller, memory_order_release);
 	atomic_store_explicit(&place->top, shape->top, memory_order_release);

@@ -1,12 +1,13 @@
 /*
  * Stacks that were unwound before. Unwinding takes about a microsecond a frame, and a program launches from the same
  * places again and again: a stack whose return addresses still lie where they lay is the same stack. Private to
- * report/. Thread-safe, no lock, no allocation.
+ * report/. Thread-safe, no lock, no allocation but for a thread's first question.
  */
 #ifndef CUCONST_REPORT_STACK_MEMO_H
 #define CUCONST_REPORT_STACK_MEMO_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "shim/report/site.h"
@@ -30,5 +31,24 @@ __attribute__((no_sanitize("address", "thread"))) static inline uintptr_t stack_
 }
 
 void stack_memo_keep(const struct stack_shape *shape);
+
+/*
+ * The calling thread's own stack; both 0: not asked for yet, both 1: not known. What was kept of another stack at the same addresses may lead further up than this one goes, so
+ * nothing is read above its end. Where that is nobody says of the stacks that coroutines run on.
+ */
+#pragma GCC visibility push(hidden)
+extern __thread struct own_stack {
+	uintptr_t start, end;
+} own_stack;
+#pragma GCC visibility pop
+void stack_find_own(void);
+
+/* How many bytes there are from `top`, the stack pointer, to the end of this thread's stack. 0: it runs on another one. */
+static inline size_t stack_room(uintptr_t top)
+{
+	if (__builtin_expect(!own_stack.end, 0))
+		stack_find_own();
+	return top >= own_stack.start && top < own_stack.end ? own_stack.end - top : 0;
+}
 
 #endif
