@@ -200,6 +200,15 @@ bool swap_slots(struct call *call)
 	return false;
 }
 
+/* For a twin before this one. Asked of the twins: the program's list may change meanwhile, and what it points to is not to be written. */
+static inline bool has_copy(const struct memo_twins *twins, size_t nth)
+{
+	size_t i = 0;
+	while (i < nth && twins->twin[i].argument != twins->twin[nth].argument)
+		i++;
+	return i < nth;
+}
+
 /* A parameter that is an address and nothing else is the twin itself; of others there is a copy, once for all twins in it. */
 HOOK_HOT void **swap_again(const struct memo_twins *twins, void **params, char *room)
 {
@@ -212,8 +221,8 @@ HOOK_HOT void **swap_again(const struct memo_twins *twins, void **params, char *
 			list[twin->argument] = (void *)(uintptr_t)&twin->twin;
 			continue;
 		}
-		if (list[twin->argument] == params[twin->argument]) {
-			list[twin->argument] = memcpy(copy, params[twin->argument], twin->bytes);
+		if (!has_copy(twins, i)) {
+			list[twin->argument] = memcpy(copy, list[twin->argument], twin->bytes);
 			copy += rounded(twin->bytes);
 		}
 		memcpy((char *)list[twin->argument] + twin->offset, &twin->twin, sizeof twin->twin);
