@@ -184,7 +184,7 @@ static bool write_slots(struct kept *kept, uintptr_t top, const struct stack_sha
 	return shape->count > 0;
 }
 
-/* 0: somebody is still writing what was here SITES places ago. `shape` (NULL: not known) is that of the site's native frames on this stack. */
+/* 0: somebody is still writing what was here SITES places ago, or this thread was held up while others wrote so many. `shape` (NULL: not known) is that of the site's native frames on this stack. */
 static uint64_t write_down(struct ring *ring, uint64_t before, const struct wanted *wanted,
                            const struct stack_shape *shape)
 {
@@ -192,7 +192,7 @@ static uint64_t write_down(struct ring *ring, uint64_t before, const struct want
 	uint64_t number = atomic_fetch_add_explicit(&state.made, 1, memory_order_relaxed) + 1;
 	struct kept *kept = kept_at(ring, number);
 	uint64_t turn = atomic_load_explicit(&kept->turn, memory_order_relaxed);
-	if (turn & 1 || !atomic_compare_exchange_strong(&kept->turn, &turn, turn | 1))
+	if (turn & 1 || turn > 2 * number || !atomic_compare_exchange_strong(&kept->turn, &turn, turn | 1))
 		return 0;
 	/* Release stores: none can come before the number is odd. */
 	atomic_store_explicit(&kept->before, before, memory_order_release);

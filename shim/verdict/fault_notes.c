@@ -95,8 +95,8 @@ static inline void write_note(struct launch_notes *launch, const struct call_slo
 	uint64_t number = atomic_fetch_add(&ring.noted, 1);
 	struct note *note = &atomic_load_explicit(&ring.notes, memory_order_relaxed)[number % NOTES];
 	uint64_t turn = atomic_load_explicit(&note->turn, memory_order_relaxed);
-	/* Somebody is still writing what was here NOTES launches ago: this one goes unnoted. */
-	if (turn & 1 || !atomic_compare_exchange_strong(&note->turn, &turn, turn | 1))
+	/* Somebody is still writing what was here NOTES launches ago, or this thread was held up while others noted so many: this one goes unnoted. */
+	if (turn & 1 || turn > turn_of(number) || !atomic_compare_exchange_strong(&note->turn, &turn, turn | 1))
 		return;
 	if (launch->first == UINT64_MAX)
 		launch->first = number;
@@ -296,6 +296,9 @@ uint64_t notes_settled(void)
 
 void notes_reset(void)
 {
+	struct note *notes = atomic_load_explicit(&ring.notes, memory_order_acquire);
+	for (size_t i = 0; notes && i < NOTES; i++)
+		atomic_store(&notes[i].turn, 0);
 	atomic_store(&ring.noted, 0);
 	atomic_store(&ring.settled, 0);
 }

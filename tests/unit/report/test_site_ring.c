@@ -1,5 +1,7 @@
 /* The ring of places: what is told by a number is the place that was put there, as long as the header says. */
 #include <criterion/criterion.h>
+#include <signal.h>
+#include <sys/time.h>
 
 #include "tests/unit/report/site_ring_sites.h"
 
@@ -198,4 +200,41 @@ Test(site_ring, here_where_many_frames_return_to_the_callers_address)
 	for (int round = 0; round < 3; round++)
 		for (int depth = 0; depth < 2 * SITE_NATIVE_FRAMES; depth++)
 			turn(around, depth);
+}
+
+/*
+ * A thread that is held up in the middle while more are put than there is room for: signals that come at any moment stand for the other threads. What was given meanwhile holds.
+ */
+#define MEANWHILE (2 * SITE_RING_LASTS + 100) /* more than the ring has */
+#define HELD_UP 400                           /* times */
+
+static volatile uint64_t met = 1000000, given[SITE_RING_LASTS];
+static volatile int held_up;
+
+static void meanwhile(int unused)
+{
+	for (uint64_t i = 0; i < MEANWHILE; i++, met++) {
+		struct site site = site_of(met);
+		given[met % SITE_RING_LASTS] = site_ring_put(&site);
+	}
+	held_up++;
+}
+
+Test(site_ring, what_is_given_while_a_thread_is_held_up, .timeout = 60)
+{
+	const struct itimerval soon = {.it_value = {.tv_usec = 20}};
+	uint64_t fresh = 1;
+	site_ring_start();
+	signal(SIGALRM, meanwhile);
+	for (int last = held_up; held_up < HELD_UP; last = held_up) {
+		cr_assert_eq(setitimer(ITIMER_REAL, &soon, NULL), 0);
+		while (held_up == last) {
+			struct site site = site_of(fresh++ % 500000);
+			site_ring_put(&site);
+		}
+		/* The one that was put then may have been the first after them. */
+		for (uint64_t seed = met - SITE_RING_LASTS + 1; seed < met; seed++)
+			if (given[seed % SITE_RING_LASTS])
+				expect(given[seed % SITE_RING_LASTS], seed);
+	}
 }
