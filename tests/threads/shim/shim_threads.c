@@ -485,6 +485,75 @@ static void play_again(void)
 	EXPECT(now.stores == THREADS * AGAIN_ROUNDS * AGAIN_INSIDE && now.clean == now.stores && !now.unknown);
 }
 
+/*
+ * strict: all threads launch with twins of the same memory again and again, from places in turns, while streams, contexts and modules come and go. The kernel stores nothing, so
+ * none is compared, blamed or missed.
+ */
+#define TWINS_ROUNDS 200
+#define TWINS_INSIDE 10
+
+static __attribute__((noinline)) void fill_none(struct worker *worker)
+{
+	int count = 0;
+	void *params[] = {&worker->at, &worker->value, &count};
+	CHECK(cuLaunchKernel(fill_kernel, 1, 1, 1, 32, 1, 1, 0, worker->stream, params, NULL));
+	EXPECT(params[0] == &worker->at && worker->at == worker->other);
+}
+
+static __attribute__((noinline)) void fill_none_elsewhere(struct worker *worker)
+{
+	fill_none(worker);
+	__asm__ volatile("");
+}
+
+static void *launch_with_twins(void *data)
+{
+	struct worker *worker = data;
+	CUevent event;
+	CHECK(cuCtxSetCurrent(context));
+	worker->at = worker->other = p + 8;
+	for (int round = 0; round < TWINS_ROUNDS; round++) {
+		CHECK(cuStreamCreate(&worker->stream, CU_STREAM_NON_BLOCKING));
+		CHECK(cuEventCreate(&event, 0));
+		for (int i = 0; i < TWINS_INSIDE; i++)
+			(i % 2 ? fill_none : fill_none_elsewhere)(worker);
+		CHECK(cuEventRecord(event, worker->stream));
+		CHECK(round % 2 ? cuEventSynchronize(event) : cuStreamSynchronize(worker->stream));
+		CHECK(cuEventDestroy(event));
+		CHECK(cuStreamDestroy(worker->stream));
+	}
+	return NULL;
+}
+
+/* Each end of a context looks through what is noted. */
+static void *come_and_go(void *unused)
+{
+	CUcontext other;
+	while (!atomic_load(&stop)) {
+		CHECK(cuCtxCreate(&other, NULL, 0, 0));
+		CHECK(cuCtxDestroy(other));
+		usleep(200);
+	}
+	return NULL;
+}
+
+static void play_twins(void)
+{
+	struct worker workers[THREADS] = {0};
+	pthread_t loading, coming;
+	cuconst_handle handle;
+	CHECK(cuconst_protect(p, SIZE, "p", 0, NULL, &handle));
+	CHECK(pthread_create(&loading, NULL, load_and_unload, NULL));
+	CHECK(pthread_create(&coming, NULL, come_and_go, NULL));
+	run(workers, launch_with_twins);
+	atomic_store(&stop, true);
+	CHECK(pthread_join(loading, NULL));
+	CHECK(pthread_join(coming, NULL));
+	EXPECT(stats().stores == THREADS * TWINS_ROUNDS * TWINS_INSIDE && !stats().verified);
+	CHECK(cuconst_unprotect(handle));
+	expect_exact();
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -492,7 +561,8 @@ int main(int argc, char **argv)
 		void (*play)(void);
 	} scenes[] = {{"own", play_own},       {"shared", play_shared},   {"common", play_common},
 	              {"graphs", play_graphs}, {"capture", play_capture}, {"first", play_first},
-	              {"exit", play_exit},     {"beside", play_beside},   {"again", play_again}};
+	              {"exit", play_exit},     {"beside", play_beside},   {"again", play_again},
+	              {"twins", play_twins}};
 	start();
 	fill_kernel = kernel("fill");
 	copy_kernel = kernel("copy");
