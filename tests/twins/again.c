@@ -226,6 +226,67 @@ static void boxed(const char *argument)
 	_exit(7);
 }
 
+typedef CUresult (*launch_fn)(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz,
+                              unsigned shared, CUstream in, void **params, void **extra);
+typedef CUresult (*launch_ex_fn)(const CUlaunchConfig *config, CUfunction f, void **params, void **extra);
+
+static const char *entry; /* by which it is launched */
+
+static CUresult launch_by_entry(CUstream in, void **params)
+{
+	CUlaunchAttribute cluster = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {1, 1, 1}};
+	CUlaunchConfig config = {.gridDimX = 1,
+	                         .gridDimY = 1,
+	                         .gridDimZ = 1,
+	                         .blockDimX = 1,
+	                         .blockDimY = 1,
+	                         .blockDimZ = 1,
+	                         .hStream = in,
+	                         .attrs = &cluster,
+	                         .numAttrs = 1};
+	void *found = dlsym(RTLD_DEFAULT, entry);
+	CUfunction function = kernel_of("read_or_store");
+	return strstr(entry, "Ex") ? ((launch_ex_fn)found)(&config, function, params, NULL)
+	                           : ((launch_fn)found)(function, 1, 1, 1, 1, 1, 1, 0, in, params, NULL);
+}
+
+/* Into the default stream, by each entry point. The list has an end of the program's own, and what is beside the address is as it was. */
+static void by_entry(const char *argument)
+{
+	int count = 100, flag = 0;
+	void *params[] = {&w, &q, &count, &flag, (void *)1};
+	entry = argument;
+	read_often();
+	for (int i = 0; i < OFTEN; i++) {
+		unsigned long long serial = stats().stores;
+		CHECK(launch_by_entry(NULL, params));
+		EXPECT(stats().stores == serial + 1 && stats().verified == 0 && params[0] == &w && params[4] == (void *)1);
+	}
+	CHECK(cuCtxSynchronize());
+	EXPECT(word_at(q) == 99 * 50);
+	say_read();
+	flag = 1;
+	CHECK(launch_by_entry(NULL, params));
+	cuCtxSynchronize();
+	_exit(7);
+}
+
+/* What the driver refuses is the program's error, and no launch to be blamed. */
+static void driver_refuses(const char *argument)
+{
+	int count = 100, yes = 1;
+	void *params[] = {&w, &q, &count, &yes};
+	read_often();
+	for (int i = 0; i < OFTEN; i++)
+		EXPECT(cuLaunchKernel(kernel_of("read_or_store"), 1, 1, 1, 4096, 1, 1, 0, stream, params, NULL) ==
+		       CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuLaunchKernelEx(NULL, kernel_of("read_or_store"), params, NULL) == CUDA_ERROR_INVALID_VALUE);
+	fail_next("cuLaunchKernel", CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+	EXPECT(cuLaunchKernel(kernel_of("read_or_store"), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL) ==
+	       CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+	EXPECT(sum_of(10, 0) == 45 && word_at(w) == 0 && stats().verified == 0);
+}
+
 /* Two ways to one launch, on stacks that are alike but for a return address. */
 __attribute__((visibility("default"))) void again_one_way(void **params);
 __attribute__((visibility("default"))) void again_other_way(void **params);
@@ -276,6 +337,8 @@ static const struct scene scenes[] = {
 	{"overlapping", overlapping},
 	{"boxed", boxed},
 	{"two_ways", two_ways},
+	{"by_entry", by_entry},
+	{"driver_refuses", driver_refuses},
 	{NULL, NULL},
 };
 

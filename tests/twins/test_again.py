@@ -7,7 +7,7 @@ from player import HERE, play as play_scene
 play = functools.partial(play_scene, "again", SWAP_PTX=str(HERE / "swap.ptx"))
 
 
-@pytest.mark.parametrize("scene", ["ended", "mapped_again", "twin_lost", "half", "owned", "owned_by_library", "captured", "overlapping"])
+@pytest.mark.parametrize("scene", ["ended", "mapped_again", "twin_lost", "half", "owned", "owned_by_library", "captured", "overlapping", "driver_refuses"])
 def test_goes_on_in_strict(scene, tmp_path):
     done = play(scene, tmp_path, "strict")
     assert done.returncode == 0, done
@@ -38,3 +38,13 @@ def test_the_way_to_a_launch_is_told_in_full(way, tmp_path):
     assert done.returncode == 86 and done.stdout == "all was read\n", done
     (record,) = done.violations
     assert record["native"][1]["symbol"] == f"again_{way}_way", record["native"]
+
+
+@pytest.mark.parametrize("stream", ["", "_ptsz"])
+@pytest.mark.parametrize("entry", ["cuLaunchKernel", "cuLaunchCooperativeKernel", "cuLaunchKernelEx"])
+def test_each_entry_point_launches_again(entry, stream, tmp_path):
+    done = play("by_entry", tmp_path, "strict", argument=entry + stream)
+    assert done.returncode == 86 and done.stdout == "all was read\n", done
+    (record,) = done.violations
+    assert (record["api"], record["stream"]) == (entry + stream, "0x2" if stream else "0x1"), record
+    assert record["kernel"]["argument"] == 0 and record["candidates"] == [] and record["native"], record
