@@ -287,6 +287,56 @@ static void driver_refuses(const char *argument)
 	EXPECT(sum_of(10, 0) == 45 && word_at(w) == 0 && stats().verified == 0);
 }
 
+#define BYTES_MAX 32000
+#define TEXT_MAX (1 << 17)
+
+/* A kernel that stores through its last 8 bytes of parameters, if its z index is more than its first 4 say: `count` parameters of 8 bytes, or one of `bytes`. */
+static CUfunction make_wide(unsigned count, unsigned bytes)
+{
+	static char text[TEXT_MAX];
+	int at = snprintf(text, TEXT_MAX, ".version 8.1\n.target sm_75\n.address_size 64\n.visible .entry wide(\n");
+	for (unsigned i = 0; i < count; i++)
+		at += snprintf(text + at, TEXT_MAX - (size_t)at, ".param .align 8 .b8 p%u[%u]%s\n", i, bytes,
+		               i + 1 < count ? "," : ")");
+	snprintf(text + at, TEXT_MAX - (size_t)at,
+	         "{\n.reg .pred %%p<2>;\n.reg .b32 %%r<3>;\n.reg .b64 %%rd<2>;\n"
+	         "ld.param.u32 %%r1, [p0];\nmov.u32 %%r2, %%tid.z;\nsetp.ge.u32 %%p1, %%r2, %%r1;\n"
+	         "ld.param.u64 %%rd1, [p%u+%u];\n@%%p1 st.global.u32 [%%rd1], %%r1;\nret;\n}\n",
+	         count - 1, bytes - 8);
+	CUmodule module;
+	CUfunction function;
+	CHECK(cuModuleLoadData(&module, text));
+	CHECK(cuModuleGetFunction(&function, module, "wide"));
+	return function;
+}
+
+/* As many parameters, and as large ones, as fit into what is kept of a launch, and more: "count*bytes". */
+static void wide(const char *argument)
+{
+	static unsigned char blocks[BYTES_MAX], before[BYTES_MAX];
+	static void *params[BYTES_MAX / 8];
+	unsigned count = 0, bytes = 0;
+	EXPECT(sscanf(argument, "%u*%u", &count, &bytes) == 2 && count * bytes <= BYTES_MAX);
+	CUfunction function = make_wide(count, bytes);
+	read_often();
+	memset(blocks, 0x11, sizeof blocks);
+	for (unsigned i = 0; i < count; i++)
+		params[i] = blocks + i * bytes;
+	for (int round = 0; round <= OFTEN; round++) {
+		*(unsigned *)(void *)blocks = round < OFTEN;
+		for (unsigned part = 1; part <= bytes / 8 && part <= 4; part++)
+			memcpy(blocks + count * bytes - 8 * part, &w, 8);
+		memcpy(before, blocks, sizeof blocks);
+		if (round == OFTEN)
+			say_read();
+		CHECK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+		CUresult result = cuStreamSynchronize(stream);
+		EXPECT(round == OFTEN || (result == CUDA_SUCCESS && !memcmp(before, blocks, sizeof blocks) &&
+		                          stats().verified == 0 && params[count - 1] == blocks + (count - 1) * bytes));
+	}
+	_exit(7);
+}
+
 /* Two ways to one launch, on stacks that are alike but for a return address. */
 __attribute__((visibility("default"))) void again_one_way(void **params);
 __attribute__((visibility("default"))) void again_other_way(void **params);
@@ -338,6 +388,7 @@ static const struct scene scenes[] = {
 	{"boxed", boxed},
 	{"two_ways", two_ways},
 	{"by_entry", by_entry},
+	{"wide", wide},
 	{"driver_refuses", driver_refuses},
 	{NULL, NULL},
 };

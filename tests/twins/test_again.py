@@ -48,3 +48,16 @@ def test_each_entry_point_launches_again(entry, stream, tmp_path):
     (record,) = done.violations
     assert (record["api"], record["stream"]) == (entry + stream, "0x2" if stream else "0x1"), record
     assert record["kernel"]["argument"] == 0 and record["candidates"] == [] and record["native"], record
+
+
+SHAPES = ["2*8", "40*8", "41*8", "256*8", "300*8", "512*8", "2*104", "1*632", "1*1000", "1*1016", "40*56", "1*2040", "1*2048", "2*4096", "1*32000", "8*256", "8*2048"]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_as_many_and_as_large_parameters(shape, tmp_path):
+    done = play("wide", tmp_path, "strict", argument=shape)
+    assert done.returncode == 86 and done.stdout == "all was read\n", done
+    (record,) = done.violations
+    count, size = map(int, shape.split("*"))
+    assert (record["kernel"]["name"], record["kernel"]["argument"], record["kernel"]["offset"]) == ("wide", count - 1, size - 8), record
+    assert record["fault"] and record["candidates"] == [] and record["native"], record
