@@ -236,8 +236,9 @@ static const struct kernel_paths *find_paths(CUfunction function, const struct f
 	struct load load = {0};
 	bool seen = load_of(function, true, &load);
 	if (!seen) {
+		/* From now on a load makes all functions ask anew. One that came before, and after the search, is looked for again. */
 		images_missed();
-		seen = load_of(function, false, &load);
+		seen = load_of(function, true, &load);
 	}
 	if (seen) {
 		paths = read_paths(&load, info->name);

@@ -246,6 +246,26 @@ static void overtaken(void)
 	fake_unload_module(19);
 }
 
+static int exchanged;
+
+/* Another thread's load, between a search that found nothing and what becomes of that. */
+static CUresult load_when_searched(CUstreamCaptureMode *mode)
+{
+	if (++exchanged == 2)
+		load_library(30, 1);
+	return CUDA_SUCCESS;
+}
+
+static void loaded_behind_the_search(void)
+{
+	__typeof__(drv.cuThreadExchangeStreamCaptureMode) exchange = drv.cuThreadExchangeStreamCaptureMode;
+	drv.cuThreadExchangeStreamCaptureMode = load_when_searched;
+	EXPECT(FUNCTION_SLOT(30) == 1);
+	drv.cuThreadExchangeStreamCaptureMode = exchange;
+	EXPECT(exchanged >= 2 && FUNCTION_SLOT(30) == 1);
+	fake_unload_library(30);
+}
+
 /* Files that are not there, memory that is not: errno is the program's. */
 static void errno_kept(void)
 {
@@ -322,6 +342,7 @@ int main(int argc, char **argv)
 	told_by_the_program();
 	context_ended();
 	overtaken();
+	loaded_behind_the_search();
 	errno_kept();
 	cancelled();
 	forked();
