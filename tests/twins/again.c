@@ -303,10 +303,10 @@ static CUfunction make_wide(unsigned count, unsigned bytes)
 	         "ld.param.u32 %%r1, [p0];\nmov.u32 %%r2, %%tid.z;\nsetp.ge.u32 %%p1, %%r2, %%r1;\n"
 	         "ld.param.u64 %%rd1, [p%u+%u];\n@%%p1 st.global.u32 [%%rd1], %%r1;\nret;\n}\n",
 	         count - 1, bytes - 8);
-	CUmodule module;
+	CUmodule loaded;
 	CUfunction function;
-	CHECK(cuModuleLoadData(&module, text));
-	CHECK(cuModuleGetFunction(&function, module, "wide"));
+	CHECK(cuModuleLoadData(&loaded, text));
+	CHECK(cuModuleGetFunction(&function, loaded, "wide"));
 	return function;
 }
 

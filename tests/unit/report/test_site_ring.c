@@ -139,7 +139,7 @@ static __attribute__((noinline)) uint64_t hook(void)
 }
 
 /* Stacks that are alike but for one return address. */
-static __attribute__((noinline)) uint64_t deep(uint64_t way, int depth)
+static __attribute__((noinline)) uint64_t deep(unsigned way, int depth)
 {
 	uint64_t number;
 	if (!depth) {
