@@ -225,7 +225,7 @@ Test(site_ring, what_is_given_while_a_thread_is_held_up, .timeout = 60)
 	const struct itimerval soon = {.it_value = {.tv_usec = 20}};
 	uint64_t fresh = 1;
 	site_ring_start();
-	signal(SIGALRM, meanwhile);
+	cr_assert_eq(sigaction(SIGALRM, &(struct sigaction){.sa_handler = meanwhile}, NULL), 0);
 	for (int last = held_up; held_up < HELD_UP; last = held_up) {
 		cr_assert_eq(setitimer(ITIMER_REAL, &soon, NULL), 0);
 		while (held_up == last) {

@@ -18,14 +18,14 @@ static volatile uint64_t met;
 static volatile int held_up;
 
 /* Its value tells which it is. */
-static void note(uint64_t value)
+static bool note(uint64_t value)
 {
 	struct call call;
 	call_begin(&call, ENTRY_cuLaunchKernel, (CUstream)0x20, NULL);
 	call.judgement = &place;
 	call.slots[0] = (struct call_slot){.function = kernel, .verdict = KERNEL_STORES, .value = value, .twin = 1};
 	call.slot_count = 1;
-	cr_assert(fault_note(&call));
+	return fault_note(&call);
 }
 
 static void set_up(void)
@@ -40,7 +40,7 @@ Test(notes, the_last_ones_are_told, .init = set_up)
 {
 	struct note_told told;
 	for (uint64_t value = 0; value < 5 * NOTES; value++) {
-		note(value);
+		cr_assert(note(value));
 		cr_assert_eq(fault_noted(), value + 1);
 	}
 	for (uint64_t number = 4 * NOTES; number < 5 * NOTES; number++)
@@ -88,7 +88,7 @@ static void meanwhile(int unused)
 Test(notes, while_a_thread_is_held_up, .init = set_up, .timeout = 60)
 {
 	const struct itimerval soon = {.it_value = {.tv_usec = 20}};
-	signal(SIGALRM, meanwhile);
+	cr_assert_eq(sigaction(SIGALRM, &(struct sigaction){.sa_handler = meanwhile}, NULL), 0);
 	for (int last = held_up; held_up < HELD_UP; last = held_up) {
 		cr_assert_eq(setitimer(ITIMER_REAL, &soon, NULL), 0);
 		while (held_up == last)
