@@ -180,15 +180,7 @@ static void overlapping(const char *argument)
 	int count = 100, no = 0;
 	void *params[] = {&w, &q, &count, &no};
 	CUlaunchAttribute serial = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
-	CUlaunchConfig config = {.gridDimX = 1,
-	                         .gridDimY = 1,
-	                         .gridDimZ = 1,
-	                         .blockDimX = 1,
-	                         .blockDimY = 1,
-	                         .blockDimZ = 1,
-	                         .hStream = stream,
-	                         .attrs = &serial,
-	                         .numAttrs = 1};
+	CUlaunchConfig config = one_thread(stream, &serial);
 	read_often();
 	for (int i = 0; i < OFTEN; i++)
 		CHECK(cuLaunchKernelEx(&config, kernel_of("read_or_store"), params, NULL));
@@ -235,15 +227,7 @@ static const char *entry; /* by which it is launched */
 static CUresult launch_by_entry(CUstream in, void **params)
 {
 	CUlaunchAttribute cluster = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {1, 1, 1}};
-	CUlaunchConfig config = {.gridDimX = 1,
-	                         .gridDimY = 1,
-	                         .gridDimZ = 1,
-	                         .blockDimX = 1,
-	                         .blockDimY = 1,
-	                         .blockDimZ = 1,
-	                         .hStream = in,
-	                         .attrs = &cluster,
-	                         .numAttrs = 1};
+	CUlaunchConfig config = one_thread(in, &cluster);
 	void *found = dlsym(RTLD_DEFAULT, entry);
 	CUfunction function = kernel_of("read_or_store");
 	return strstr(entry, "Ex") ? ((launch_ex_fn)found)(&config, function, params, NULL)

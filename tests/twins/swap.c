@@ -197,15 +197,7 @@ static void overlapping(const char *argument)
 	void *params[] = {&w, &out, &count, &store};
 	CUlaunchAttribute serial = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
 	                            .value = {.programmaticStreamSerializationAllowed = 1}};
-	CUlaunchConfig config = {.gridDimX = 1,
-	                         .gridDimY = 1,
-	                         .gridDimZ = 1,
-	                         .blockDimX = 1,
-	                         .blockDimY = 1,
-	                         .blockDimZ = 1,
-	                         .hStream = stream,
-	                         .attrs = &serial,
-	                         .numAttrs = 1};
+	CUlaunchConfig config = one_thread(stream, &serial);
 
 	guard();
 	CHECK(cuLaunchKernelEx(&config, function("read_or_store"), params, NULL));

@@ -16,6 +16,20 @@ __attribute__((unused, noreturn)) static void cannot(const char *why)
 	_exit(77);
 }
 
+/* For cuLaunchKernelEx. The attribute lives as long as this is used. */
+__attribute__((unused)) static CUlaunchConfig one_thread(CUstream in, CUlaunchAttribute *attribute)
+{
+	return (CUlaunchConfig){.gridDimX = 1,
+	                        .gridDimY = 1,
+	                        .gridDimZ = 1,
+	                        .blockDimX = 1,
+	                        .blockDimY = 1,
+	                        .blockDimZ = 1,
+	                        .hStream = in,
+	                        .attrs = attribute,
+	                        .numAttrs = 1};
+}
+
 __attribute__((unused)) static const CUmemAllocationProp device_memory = {
 	.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
 
