@@ -14,6 +14,7 @@ static CUgraphExec exec;
 static void replay(int value)
 {
 	CHECK(cuMemsetD8(q, 3, SIZE));
+	CHECK(cuCtxSynchronize()); /* the stream does not wait for it */
 	CHECK(cuGraphLaunch(exec, stream));
 	CHECK(cuStreamSynchronize(stream));
 	EXPECT(byte_at(q) == value);

@@ -32,6 +32,7 @@ int main(void)
 	for (int which = 1; which >= 0; which--) {
 		void *params[] = {&p, &q, &choice};
 		CHECK(cuMemsetD32(choice, (unsigned)which, 1));
+		CHECK(cuCtxSynchronize()); /* a memset of device memory returns before it ran, and `stream` does not wait */
 		CHECK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
 		CHECK(cuStreamSynchronize(stream));
 		EXPECT(byte_at(p) == (which ? 1 : 9) && byte_at(q) == 9);

@@ -281,6 +281,7 @@ static void freed_and_mapped_again(const char *argument)
 	CHECK(cuMemUnmap(w, GRAIN));
 	map(w, 1);
 	CHECK(cuMemsetD32(w, 2, WORDS));
+	CHECK(cuCtxSynchronize()); /* the stream does not wait for it */
 	run("read_or_store", 1, params);
 	EXPECT((int)result() == 200);
 	guard();
@@ -331,7 +332,7 @@ static void *launch_many(void *data)
 		if (i % 100 == 99) {
 			CHECK(cuStreamSynchronize(mine));
 			EXPECT(word_at(sum) == 99 * 50);
-			CHECK(cuMemsetD32(sum, 0, 1));
+			CHECK(cuMemsetD32Async(sum, 0, 1, mine));
 		}
 	}
 	return NULL;

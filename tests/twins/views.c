@@ -288,6 +288,7 @@ static void contexts(const char *mode)
 	EXPECT(pthread_join(thread, NULL) == 0);
 	EXPECT(seen != at && view(at, GRAIN) == seen);
 	CHECK(cuMemsetD32(at, 61, 1));
+	CHECK(cuCtxSynchronize()); /* the other context's copy does not wait for it */
 	CHECK(cuDeviceGet(&device, 0));
 	CHECK(cuCtxCreate(&second, NULL, 0, device));
 	EXPECT(word_at(seen) == 61 && view(at, GRAIN) == seen);
