@@ -16,7 +16,14 @@
 
 /* The driver through the door that programs use: dlsym of a library that has ours in it gives hooks. */
 #define DRIVER(name) ((__typeof__(name) *)driver_function(#name))
-#define CALL(name, ...) EXPECT(DRIVER(name)(__VA_ARGS__) == CUDA_SUCCESS)
+#define CALL(name, ...)                                                                                                \
+	do {                                                                                                           \
+		CUresult result_ = DRIVER(name)(__VA_ARGS__);                                                          \
+		if (result_ != CUDA_SUCCESS) {                                                                         \
+			fprintf(stderr, "%s:%d: %s(%s): %d\n", __FILE__, __LINE__, #name, #__VA_ARGS__, (int)result_); \
+			exit(1);                                                                                       \
+		}                                                                                                      \
+	} while (0)
 
 static void *driver_function(const char *name)
 {
@@ -34,6 +41,11 @@ static uint64_t calls(const char *symbol)
 {
 	uint64_t (*count)(const char *) = (uint64_t(*)(const char *))dlsym(RTLD_DEFAULT, "softgpu_calls");
 	return count ? count(symbol) : 0;
+}
+
+static bool software_gpu(void)
+{
+	return calls("cuInit") > 0;
 }
 
 static char *text;
@@ -130,6 +142,23 @@ struct wrapper {
 	void *unused;
 };
 
+/*
+ * Whether a load of a wrapped image took it. NVIDIA's runtime gives its wrappers to cuLibraryLoadData; an H200's driver
+ * refused one to cuModuleLoadData and cuModuleLoadFatBinary. What was refused must have loaded nothing.
+ */
+static bool wrapper_taken(CUresult result, const void *handle)
+{
+	struct load load;
+	if (result == CUDA_SUCCESS)
+		return true;
+	if (result != CUDA_ERROR_INVALID_IMAGE || software_gpu()) {
+		fprintf(stderr, "a wrapped image: %d\n", (int)result);
+		exit(1);
+	}
+	EXPECT(!handle || !images_find(handle, &load));
+	return false;
+}
+
 static void modules(void)
 {
 	CUmodule module;
@@ -147,16 +176,24 @@ static void modules(void)
 
 	size_t bytes;
 	copy = make_fatbin(&bytes);
-	struct wrapper wrapper = {0x466243b1, 1, copy, NULL};
-	CALL(cuModuleLoadFatBinary, &module, &wrapper); /* a real driver dies of the bare image */
+	CALL(cuModuleLoadFatBinary, &module, copy);
 	spoil(copy, bytes);
 	check_module(module);
 
 	copy = make_fatbin(&bytes);
-	wrapper.data = copy;
-	CALL(cuModuleLoadData, &module, &wrapper);
+	CALL(cuModuleLoadData, &module, copy);
 	spoil(copy, bytes);
 	check_module(module);
+
+	for (int i = 0; i < 2; i++) {
+		copy = make_fatbin(&bytes);
+		struct wrapper wrapper = {0x466243b1, 1, copy, NULL};
+		module = NULL;
+		CUresult result = (i ? DRIVER(cuModuleLoadFatBinary) : DRIVER(cuModuleLoadData))(&module, &wrapper);
+		spoil(copy, bytes);
+		if (wrapper_taken(result, module))
+			check_module(module);
+	}
 
 	CALL(cuModuleLoad, &module, path);
 	check_module(module);
@@ -196,10 +233,17 @@ static void libraries(void)
 
 	size_t bytes;
 	copy = make_fatbin(&bytes);
-	struct wrapper wrapper = {0x466243b1, 1, copy, NULL};
-	CALL(cuLibraryLoadData, &library, &wrapper, NULL, NULL, 0, NULL, NULL, 0);
+	CALL(cuLibraryLoadData, &library, copy, NULL, NULL, 0, NULL, NULL, 0);
 	spoil(copy, bytes);
 	check_library(library);
+
+	copy = make_fatbin(&bytes);
+	struct wrapper wrapper = {0x466243b1, 1, copy, NULL};
+	library = NULL;
+	CUresult result = DRIVER(cuLibraryLoadData)(&library, &wrapper, NULL, NULL, 0, NULL, NULL, 0);
+	spoil(copy, bytes);
+	if (wrapper_taken(result, library))
+		check_library(library);
 
 	CALL(cuLibraryLoadFromFile, &library, path, NULL, NULL, 0, NULL, NULL, 0);
 	check_library(library);
@@ -332,7 +376,7 @@ int main(int argc, char **argv)
 	text = (char *)read_all(path, &text_length);
 	CALL(cuInit, 0);
 	const char *folder = getenv("LD_LIBRARY_PATH");
-	EXPECT(!folder || !strstr(folder, "softgpu") || calls("cuInit") == 1);
+	EXPECT(!folder || !strstr(folder, "softgpu") || software_gpu());
 	CALL(cuDeviceGet, &device, 0);
 	CALL(cuDevicePrimaryCtxRetain, &context, device);
 	CALL(cuCtxSetCurrent, context);
