@@ -8,6 +8,9 @@ import tempfile
 import datetime
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "twins"))
+from turns import turn  # noqa: E402
+
 BUILD = pathlib.Path(os.environ.get("CUCONST_BUILD", HERE.parent.parent / "build"))
 TOOL = BUILD / "tools" / "cuconst"
 EXIT_VIOLATION = 86
@@ -53,12 +56,14 @@ def run(program, *arguments, mode="log", options=(), timeout=280, env=None, tool
         for option in options:
             command += ["--option", option]
         command += ["--", sys.executable, str(program), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, cwd=HERE / "cases",
-                              env={**os.environ, **(env or {})})
+        with turn():
+            done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, cwd=HERE / "cases",
+                                  env={**os.environ, **(env or {})})
         return Run(done, log)
 
 
 def plain(program, *arguments, timeout=280):
     """The same program without the shim."""
-    return subprocess.run([sys.executable, str(program), *arguments], capture_output=True, text=True, timeout=timeout,
-                          cwd=HERE / "cases")
+    with turn():
+        return subprocess.run([sys.executable, str(program), *arguments], capture_output=True, text=True, timeout=timeout,
+                              cwd=HERE / "cases")

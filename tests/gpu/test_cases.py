@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from harness import EXIT_VIOLATION, HERE, run, within
+from harness import EXIT_VIOLATION, HERE, run, turn, within
 
 # What a case needs besides CuPy, PyTorch, JAX and Triton, and a program that shows whether it works: Numba imports with a NumPy that
 # is too new for it, and fails at the first kernel.
@@ -44,7 +44,8 @@ MAY_BE_REFUSED = {"R29": {"store exists, not executed (deny may refuse: it is an
 
 @functools.lru_cache(None)
 def trouble(case):
-    done = subprocess.run([sys.executable, "-c", PROBES.get(case, "")], capture_output=True, text=True)
+    with turn():
+        done = subprocess.run([sys.executable, "-c", PROBES.get(case, "")], capture_output=True, text=True)
     return done.stderr.strip().splitlines()[-1] if done.returncode else None
 
 

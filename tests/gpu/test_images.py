@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from harness import BUILD, HERE, run
+from harness import BUILD, HERE, run, turn
 from test_programs import PROGRAMS, cupti_paths
 
 ROOT = HERE.parent.parent
@@ -15,8 +15,9 @@ ROOT = HERE.parent.parent
 
 def test_every_way_of_loading():
     """The test of the software GPU, on a real driver: modules, libraries, linked code, questions during a capture."""
-    done = subprocess.run([BUILD / "tests/unit/images/images_loads", ROOT / "tests/misuse/kernels.ptx", "times"],
-                          capture_output=True, text=True, timeout=120)
+    with turn():
+        done = subprocess.run([BUILD / "tests/unit/images/images_loads", ROOT / "tests/misuse/kernels.ptx", "times"],
+                              capture_output=True, text=True, timeout=120)
     print(done.stdout)
     assert done.returncode == 0, done.stderr
 

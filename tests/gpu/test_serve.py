@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from harness import BUILD, HERE, plain, run
+from harness import BUILD, HERE, plain, run, turn
 
 SERVE = BUILD / "tests" / "twins" / "serve"
 TABLES = HERE.parent / "twins" / "serve"
@@ -20,7 +20,9 @@ REAL = ["*.IS_HW_DECOMPRESS_CAPABLE", "*.IS_GPU_DIRECT_RDMA_CAPABLE", "set.d32_h
 
 def program(path, *arguments, twins=None, **env):
     preload = {"LD_PRELOAD": str(BUILD / "shim" / "libcuconst.so"), "CUCONST_OPTIONS": f"twins={twins}"} if twins else {}
-    return subprocess.run([path, *arguments], capture_output=True, text=True, timeout=500, env={**os.environ, **preload, **env})
+    with turn(alone=path.parent == SERVE):
+        return subprocess.run([path, *arguments], capture_output=True, text=True, timeout=500,
+                              env={**os.environ, **preload, **env})
 
 
 def answers(path, twins):

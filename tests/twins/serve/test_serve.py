@@ -12,8 +12,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 BUILD = pathlib.Path(os.environ.get("CUCONST_BUILD", ROOT / "build"))
 SHIM = BUILD / "shim" / "libcuconst.so"
-sys.path.insert(0, str(ROOT / "tests/misuse"))
+sys.path[:0] = [str(ROOT / "tests/misuse"), str(HERE.parent)]
 import test_misuse  # noqa: E402
+from turns import turn  # noqa: E402
 
 MIB = 1 << 20
 
@@ -21,8 +22,9 @@ MIB = 1 << 20
 def run(program, *arguments, twins="all", options="", status=0, **env):
     preload = {"LD_PRELOAD": os.environ.get("CUCONST_BEFORE_LIBRARY", "") + str(SHIM),
                "CUCONST_OPTIONS": f"twins={twins}{options}"} if twins else {}
-    done = subprocess.run([BUILD / program, *arguments], capture_output=True, text=True, timeout=300,
-                          env={**os.environ, "SOFTGPU_QUIET": "1", **preload, **env})
+    with turn(alone="twins/serve" in program):
+        done = subprocess.run([BUILD / program, *arguments], capture_output=True, text=True, timeout=300,
+                              env={**os.environ, "SOFTGPU_QUIET": "1", **preload, **env})
     assert done.returncode == status, f"{program} {arguments} {twins}: {done.returncode}\n{done.stderr[-3000:]}"
     return done
 
