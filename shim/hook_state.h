@@ -102,7 +102,8 @@ struct hook_line {
 	_Atomic uint64_t in_flight; /* checks and refreshes whose result is not told yet: verdict/verify_ops.c's */
 	_Atomic uint64_t low, high; /* bounds of the allocations that hold protected ranges: verdict/neighbours.c's */
 	_Atomic uint64_t stamp;     /* hook_stamp() */
-	_Atomic(struct memo_tables *) memo; /* effects/launch_memo.c's; NULL: none */
+	_Atomic(struct memo_tables *) memo;  /* effects/launch_memo.c's; NULL: none */
+	_Atomic(struct granules *) granules; /* verdict/granules.h's */
 } __attribute__((aligned(64)));
 extern struct hook_line hook_line;
 

@@ -13,7 +13,8 @@
 
 struct variant;
 
-#define MEMO_WORDS 8 /* of a launch that lie within the bounds of what is protected; with more it is not kept */
+#define MEMO_WORDS                                                                                                     \
+	8 /* of a launch that may lie in allocations with ranges (verdict/granules.h); with more it is not kept */
 #define MEMO_NOTES 3 /* of these, such as are noted */
 
 struct memo_draft {

@@ -6,6 +6,7 @@
 #include "shim/effects/launches.h"
 #include "shim/hook_state.h"
 #include "shim/kernels/variants.h"
+#include "shim/verdict/granules.h"
 
 /* The launch that comes now; its words are apart. */
 struct now {
@@ -29,7 +30,7 @@ static inline bool read_layout(const struct now *now, uint64_t words[MEMO_PARAMS
 	return atomic_load_explicit(&layout->sequence, memory_order_relaxed) == sequence;
 }
 
-/* The words within the bounds. False: not known how to find them, or too many. */
+/* The words that may concern a range. False: not known how to find them, or too many. */
 static inline bool read_words(struct now *now, uint64_t word[MEMO_WORDS])
 {
 	uint64_t words[MEMO_PARAMS / MEMO_WORD], value;
@@ -38,6 +39,7 @@ static inline bool read_words(struct now *now, uint64_t word[MEMO_WORDS])
 		return false;
 	uint64_t low = atomic_load_explicit(&hook_line.low, memory_order_relaxed);
 	uint64_t high = atomic_load_explicit(&hook_line.high, memory_order_relaxed);
+	const struct granules *granules = granules_all();
 	for (size_t i = 0; i < params; i++) {
 		const char *bytes = now->params[i];
 		if (!bytes)
@@ -45,7 +47,7 @@ static inline bool read_words(struct now *now, uint64_t word[MEMO_WORDS])
 		for (const char *end = bytes + MEMO_WORD * ((const uint8_t *)words)[i]; bytes != end;
 		     bytes += MEMO_WORD, at++) {
 			memcpy(&value, bytes, sizeof value);
-			if (HOOK_LIKELY(value < low || value >= high))
+			if (HOOK_LIKELY(value < low || value >= high) || !granules_hold(granules, value))
 				continue;
 			/* The same as memo_draft_word(): a place has 8 bits for each. */
 			if (now->words == MEMO_WORDS || at > UINT8_MAX)

@@ -10,6 +10,7 @@
 #include "shim/kernels/variants.h"
 #include "shim/verdict/area.h"
 #include "shim/verdict/fault.h"
+#include "shim/verdict/granules.h"
 #include "shim/verdict/neighbours.h"
 #include "shim/verdict/options.h"
 #include "shim/verdict/protect.h"
@@ -185,7 +186,7 @@ static bool is_seldom(const struct kernel_paths *paths, enum kernel_verdict verd
 	return verdict == KERNEL_UNKNOWN && slot_stores_elsewhere(paths, may) && options_get()->mode != MODE_STRICT;
 }
 
-/* A value within the bounds of what is protected. */
+/* A value that may lie in an allocation with ranges. */
 static HOOK_HOT __attribute__((noinline)) void scan_value(struct scan *scan, int argument, uint32_t offset, uint64_t value)
 {
 	struct slot_paths may;
@@ -220,13 +221,14 @@ static HOOK_HOT __attribute__((noinline)) void scan_value(struct scan *scan, int
 	               &area, scan->draft);
 }
 
-/* The next word from there on that lies within the bounds of what is protected: most are numbers, or addresses of memory that has nothing to do with it. */
+/* The next word from there on that may lie in an allocation with ranges: most are numbers, or addresses of memory that has nothing to do with it. */
 static inline size_t next_within(const struct area_view *view, const char *bytes, size_t offset, size_t end)
 {
+	const struct granules *granules = granules_all();
 	uint64_t value, low = view->low, within = view->bytes;
 	for (; offset != end; offset += sizeof value) {
 		memcpy(&value, bytes + offset, sizeof value);
-		if (HOOK_UNLIKELY(value - low < within))
+		if (HOOK_UNLIKELY(value - low < within) && granules_hold(granules, value))
 			break;
 	}
 	return offset;

@@ -1,5 +1,6 @@
 #include "shim/verdict/neighbours.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "registry/lock.h"
@@ -8,6 +9,7 @@
 #include "shim/hot_page.h"
 #include "shim/kernels/function.h"
 #include "shim/kernels/slot_verdict.h"
+#include "shim/verdict/granules.h"
 
 #define WRITERS 64   /* kernels by parameter that are told apart in one allocation; beyond, the oldest makes room */
 #define TALLIES 1024 /* the same, of which only the number of launches is kept: a foreach kernel has 500 pointers */
@@ -93,7 +95,7 @@ int neighbours_start(void)
 	struct registry *made;
 	if (neighbours_all())
 		return 0;
-	int error = registry_create(&hooks, &made);
+	int error = granules_start() ? registry_create(&hooks, &made) : -ENOMEM;
 	if (!error)
 		atomic_store_explicit(&all, made, memory_order_release);
 	return error;
@@ -209,6 +211,13 @@ static void absorb(struct neighbourhood *into, struct neighbourhood *from)
 	}
 }
 
+/* Locked. bounds_follow() is next. */
+static void remove_one(const struct range *gone)
+{
+	registry_remove(neighbours_all(), gone->handle, NULL);
+	granules_clear(gone->start, gone->end);
+}
+
 /*
  * Locked. One neighbourhood in place of all that overlap it, which are references. It is there before they go: an address in any of them is always in
  * one.
@@ -225,12 +234,14 @@ static bool replace(uint64_t start, uint64_t end, struct range **old, size_t cou
 		absorb(made, old[i]->attachment);
 	}
 	const struct registry_spec spec = {.start = start, .end = end, .attachment = made};
+	granules_mark(start, end);
 	if (registry_insert(neighbours_all(), &spec, NULL, NULL)) {
+		granules_clear(start, end);
 		give_back(made);
 		return false;
 	}
 	for (size_t i = 0; i < count; i++)
-		registry_remove(neighbours_all(), old[i]->handle, NULL);
+		remove_one(old[i]);
 	bounds_follow(neighbours_all());
 	return true;
 }
@@ -264,7 +275,7 @@ void neighbours_leave(uint64_t address)
 	for (size_t i = 0; i < count; i++) {
 		if (--((struct neighbourhood *)found[i]->attachment)->protections)
 			continue;
-		registry_remove(neighbours_all(), found[i]->handle, NULL);
+		remove_one(found[i]);
 		bounds_follow(neighbours_all());
 	}
 	put_each(found, count);

@@ -137,6 +137,24 @@ static void hooked_gemv(void)
 	launch_gemv(region + (turn++ % WEIGHTS) * STRIDE);
 }
 
+/* Between two allocations with ranges, and never the same: as activations that come and go. */
+static void hooked_apart(void)
+{
+	static CUdeviceptr small, turn;
+	CUdeviceptr at[3];
+	int count = 7;
+	void *params[] = {&at[0], &at[1], &at[2], &count};
+
+	if (!small) {
+		cuconst_handle handle;
+		check(cuMemAlloc(&small, BYTES), "cuMemAlloc");
+		check(cuconst_protect(small, BYTES, "small", 0, NULL, &handle), "cuconst_protect");
+	}
+	for (int i = 0; i < 3; i++)
+		at[i] = small + (region - small) / 4 * (CUdeviceptr)(i + 1) + turn++ * STRIDE;
+	cuLaunchKernel((CUfunction)STUB_FOUR, 1, 1, 1, 1, 1, 1, 0, (CUstream)(uintptr_t)0x20, params, NULL);
+}
+
 static void hooked_table_beside(void)
 {
 	launch_four(cuLaunchKernel, STUB_TABLE, region + BYTES + 256);
@@ -197,6 +215,7 @@ static const struct {
          0, false},
 	{"hit", "1 pointer of 3 in a range, stored through", hooked_hit, RANGES, 1, false},
 	{"many", "16 pointers in 16 ranges", hooked_many, RANGES, 1, false},
+	{"apart", "3 pointers between two allocations with ranges, other ones each time", hooked_apart, RANGES, 0, false},
 	{"swapped", "strict: 1 pointer of 3 in a range, replaced by its twin", hooked_hit, RANGES, 0, true},
 	{"swapped_many", "strict: 16 pointers in 16 ranges, replaced", hooked_many, RANGES, 0, true},
 };

@@ -4,6 +4,7 @@
  */
 #include "tests/bench/launch/stub.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,13 +12,14 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+#define PAGE ((size_t)4096)
 #define GRAIN ((size_t)2 << 20)
 
 static const char *const names[] = {
 	[STUB_CHECK] = "check",   [STUB_OTHER] = "other", [STUB_FOUR] = "four",  [STUB_STRUCT] = "many",
 	[STUB_READER] = "reader", [STUB_GEMV] = "gemv",   [STUB_TABLE] = "table"};
 
-/* The one large allocation, or what was allocated last. */
+/* The large allocation. Small ones have a page each. */
 static CUdeviceptr last_start;
 static size_t last_bytes;
 
@@ -122,7 +124,7 @@ EXPORT CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *re
 EXPORT CUresult cuMemAlloc(CUdeviceptr *ret, size_t bytes)
 {
 	/* The large one can have a twin. */
-	size_t grain = bytes < GRAIN ? 4096 : GRAIN;
+	size_t grain = bytes < GRAIN ? PAGE : GRAIN;
 	*ret = (CUdeviceptr)aligned_alloc(grain, (bytes + grain - 1) / grain * grain);
 	if (bytes > last_bytes) {
 		last_start = *ret;
@@ -202,10 +204,10 @@ EXPORT CUresult cuMemFree(CUdeviceptr memory)
 
 EXPORT CUresult cuMemGetAddressRange(CUdeviceptr *ret_base, size_t *ret_bytes, CUdeviceptr pointer)
 {
-	if (pointer < last_start || pointer - last_start >= last_bytes)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret_base = last_start;
-	*ret_bytes = last_bytes;
+	bool large = pointer >= last_start && pointer - last_start < last_bytes;
+
+	*ret_base = large ? last_start : pointer & ~(CUdeviceptr)(PAGE - 1);
+	*ret_bytes = large ? last_bytes : PAGE;
 	return CUDA_SUCCESS;
 }
 

@@ -118,6 +118,29 @@ Test(memo, a_launch_that_was_judged, .init = set_up)
 	cr_assert_eq(hook_counted(COUNT_CLEAN), clean + 1);
 }
 
+/* As activations that lie between weights, and come and go. */
+Test(memo, an_address_between_allocations_with_ranges, .init = set_up)
+{
+	const uint64_t far = UINT64_C(1) << 32;
+	uint64_t value = far / 2;
+	int number = 7;
+	void *params[] = {&value, &number};
+	CUfunction storing = function(1, 1);
+	has_paths(storing, &all_stored);
+	cr_assert(neighbours_join(far, far + 0x1000));
+	judge(storing, params);
+	for (; value < far / 2 + 1000; value += 8)
+		cr_assert(passes(storing, params), "with an address that was never seen");
+	uint64_t near = hook_counted(COUNT_NEAR);
+	judge(storing, params);
+	cr_assert_eq(hook_counted(COUNT_NEAR), near, "nor is it near on the long way");
+	cr_assert(neighbours_join(far / 2, far / 2 + 0x1000));
+	cr_assert(!passes(storing, params));
+	neighbours_leave(far / 2);
+	judge(storing, params);
+	cr_assert(passes(storing, params));
+}
+
 Test(memo, what_is_never_kept, .init = set_up)
 {
 	uint64_t values[MEMO_WORDS + 1];
