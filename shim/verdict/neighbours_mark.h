@@ -49,15 +49,16 @@ static inline void writer_note(struct writer *writer, uint64_t value, uint64_t s
 	atomic_store_explicit(&writer->last, serial, memory_order_release);
 }
 
-/* Notes a launch that was not due. Where other threads' launches came between, and it is by now, it leaves its number to the next one. */
+/*
+ * Notes a launch that was not due. Where other threads' launches came between, and it is by now, it leaves its number to the next one. A number that two of them count at once is lost:
+ * a check comes a launch later, or once more, and no launch needs a locked instruction for it.
+ */
 static inline void neighbours_mark_note(const struct neighbours_mark *mark, uint64_t value, uint64_t serial,
                                         const char *api)
 {
 	uint64_t count = atomic_load_explicit(&mark->tally->count, memory_order_relaxed);
-	while (!neighbours_is_due(count + 1) &&
-	       !atomic_compare_exchange_weak_explicit(&mark->tally->count, &count, count + 1, memory_order_relaxed,
-	                                              memory_order_relaxed))
-		continue;
+	if (!neighbours_is_due(count + 1))
+		atomic_store_explicit(&mark->tally->count, count + 1, memory_order_relaxed);
 	writer_note(mark->writer, value, serial, api);
 }
 
