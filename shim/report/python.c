@@ -169,6 +169,11 @@ static __attribute__((noinline)) const struct interpreter *look_for(struct inter
 	return state == FOUND ? room : NULL;
 }
 
+bool python_known(void)
+{
+	return atomic_load_explicit(&found_state, memory_order_relaxed) == FOUND;
+}
+
 /* The interpreter, or NULL. */
 static const struct interpreter *get(struct interpreter *room)
 {

@@ -19,4 +19,7 @@
  */
 int python_capture(struct site_frame *out, int max, bool (*is_library)(const char *file), bool *ret_cut);
 
+/* Has a capture met an interpreter whose frames can be read? Until then only python_capture() says whether there is one by now. */
+bool python_known(void);
+
 #endif

@@ -7,6 +7,7 @@
 
 #include "shim/hook_state.h"
 #include "shim/report/native.h"
+#include "shim/report/python.h"
 #include "shim/report/stack_memo.h"
 
 #define SITES 2048 /* a power of two */
@@ -126,13 +127,14 @@ struct wanted {
 	uintptr_t top, caller; /* top 0: the first */
 	size_t room;           /* bytes of this stack above `top` */
 	unsigned way;
+	bool whole; /* only a place whose frames are all there are */
 };
 
 /*
- * Does this thread's stack have the place's frames? From the inside out, as in stack_memo.c: as long as those inside are the same, the next slot is part of this stack. Where to
- * look must not be torn, nor beyond the stack's end.
+ * Does this thread's stack have the place's frames? From the inside out, as in stack_memo.c: as long as those inside are the same, the next slot is part of this stack. What is torn may
+ * lead anywhere in the stack, but not beyond its end.
  */
-static bool same_stack(const struct kept *kept, uint64_t number, const struct wanted *wanted, int count)
+static bool same_stack(const struct kept *kept, const struct wanted *wanted, int count)
 {
 	if (atomic_load_explicit(&kept->top, memory_order_acquire) != wanted->top ||
 	    atomic_load_explicit(&kept->way, memory_order_acquire) != wanted->way ||
@@ -141,8 +143,7 @@ static bool same_stack(const struct kept *kept, uint64_t number, const struct wa
 	for (int i = 0; i < count; i++) {
 		size_t slot = atomic_load_explicit(&kept->slot[i], memory_order_acquire);
 		uintptr_t frame = atomic_load_explicit(&kept->native[i], memory_order_acquire);
-		if (!is_held(kept, number) || slot >= wanted->room / sizeof frame ||
-		    stack_word(wanted->top + slot * sizeof frame) != frame)
+		if (slot >= wanted->room / sizeof frame || stack_word(wanted->top + slot * sizeof frame) != frame)
 			return false;
 	}
 	return count;
@@ -155,9 +156,11 @@ static bool is_there(struct ring *ring, uint64_t number, const struct wanted *wa
 	if (atomic_load_explicit(&kept->turn, memory_order_acquire) != 2 * number)
 		return false;
 	uint32_t counts = atomic_load_explicit(&kept->counts, memory_order_acquire);
-	if ((wanted->top ? counts & ~UINT32_C(0xff) : counts) != counts_of(site) || !same_python(kept, site))
+	int native = (int)(counts & 0xff);
+	if ((wanted->top ? counts & ~UINT32_C(0xff) : counts) != counts_of(site) ||
+	    (wanted->whole && native == SITE_NATIVE_FRAMES) || !same_python(kept, site))
 		return false;
-	bool same = wanted->top ? same_stack(kept, number, wanted, (int)(counts & 0xff)) : same_native(kept, site);
+	bool same = wanted->top ? same_stack(kept, wanted, native) : same_native(kept, site);
 	return same && is_held(kept, number);
 }
 
@@ -250,6 +253,27 @@ static HOOK_COLD uint64_t put_here(struct site *site, void *caller)
 	return site_ring_put(site);
 }
 
+static _Atomic uint64_t *hint_here(struct ring *ring, const struct wanted *wanted)
+{
+	return hint_of(ring, python_mixed(wanted->caller ^ wanted->top << 7, wanted->site));
+}
+
+static uint64_t find_here(struct ring *ring, const struct wanted *wanted)
+{
+	return find(ring, atomic_load_explicit(hint_here(ring, wanted), memory_order_relaxed), wanted);
+}
+
+/*
+ * Without asking whether there is an interpreter by now, and what it runs: a thread that runs Python has frames of its own for that, so a stack that was the same when it ran none runs
+ * none. 0: not known.
+ */
+static uint64_t find_without_python(struct ring *ring, const struct wanted *wanted)
+{
+	struct wanted whole = *wanted;
+	whole.whole = true;
+	return python_known() ? 0 : find_here(ring, &whole);
+}
+
 /* Not inlined: the stack pointer is that of a frame whose distance to the hook's is always the same. */
 HOOK_HOT __attribute__((noinline)) uint64_t site_ring_here(void *caller, unsigned way)
 {
@@ -262,10 +286,14 @@ HOOK_HOT __attribute__((noinline)) uint64_t site_ring_here(void *caller, unsigne
 		return 0;
 	if (HOOK_UNLIKELY(!wanted.room))
 		return put_here(&site, caller);
+	site.native_count = site.python_count = 0;
+	site.python_cut = false;
+	uint64_t number = find_without_python(ring, &wanted);
+	if (number)
+		return number;
 	site_capture_python(&site);
-	_Atomic uint64_t *hint = hint_of(ring, python_mixed(wanted.caller ^ wanted.top << 7, &site));
-	uint64_t number = find(ring, atomic_load_explicit(hint, memory_order_relaxed), &wanted);
-	return number ? number : write_here(ring, hint, &site, &wanted);
+	number = find_here(ring, &wanted);
+	return number ? number : write_here(ring, hint_here(ring, &wanted), &site, &wanted);
 }
 
 /* False: it is overwritten meanwhile. */
