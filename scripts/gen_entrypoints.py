@@ -166,7 +166,7 @@ def hooks(rows, calls, _):
                      f"\t\t\treturn swapped_{name}({', '.join([*row.arguments, 'answer', '__builtin_return_address(0)'])});",
                      "\t}"]
         pass_on = f"hook_passes({counter}, {bypass}())" if count else f"{bypass}()"
-        out += [f"HOOK_EXPORT CUresult {name}({', '.join(row.params) or 'void'})", "{",
+        out += [f"HOOK_EXPORT {hot}CUresult {name}({', '.join(row.params) or 'void'})", "{",
                 f"\tif (HOOK_LIKELY(drv.{name} && {pass_on}))", f"\t\treturn drv.{name}({arguments});", *again,
                 f"\treturn judged_{name}({', '.join([*row.arguments, '__builtin_return_address(0)'])});", "}", ""]
     return out + ["const struct entrypoint entrypoints[ENTRY_COUNT] = {"] + table + ["};", ""]

@@ -63,20 +63,26 @@ def hooks(names):
             continue
         hot = "HOOK_HOT " if "Launch" in n.symbol else ""
         arguments = ", ".join(n.arguments)
-        entered = f"static {hot}__attribute__((noinline)) int entered_{n.symbol}({', '.join([*n.params, 'void *caller'])})"
-        out += [entered, "{",
+        # The way of most calls is here, so that a launch runs through few lines of code: a jump while there is nothing to name.
+        out += [f"static HOOK_COLD int entered_{n.symbol}({', '.join([*n.params, 'void *caller'])})", "{",
                 "\tstruct name_scope scope;",
                 f"\t__typeof__({n.symbol}) *real = name_enter(&scope, NAME_{n.symbol}, caller);",
-                "\tif (HOOK_UNLIKELY(!real))",
+                "\tif (!real)",
                 f"\t\treturn NAMES_MISSING_{n.library.upper()};",
                 f"\tint result = real({arguments});",
                 "\tname_leave(&scope);",
                 "\treturn result;", "}", "",
-                f"HOOK_EXPORT {n.prototype}", "{",
-                f"\t__typeof__({n.symbol}) *real = name_idle(NAME_{n.symbol}, __builtin_return_address(0));",
-                "\tif (HOOK_LIKELY(real))",
+                f"HOOK_EXPORT {hot}{n.prototype}", "{",
+                "\tvoid *caller = __builtin_return_address(0);",
+                f"\t__typeof__({n.symbol}) *real = name_of_last(NAME_{n.symbol}, caller);",
+                "\tif (HOOK_UNLIKELY(!real))",
+                f"\t\treturn entered_{n.symbol}({', '.join([*n.arguments, 'caller'])});",
+                "\tif (!name_wanted())",
                 f"\t\treturn real({arguments});",
-                f"\treturn entered_{n.symbol}({', '.join([*n.arguments, '__builtin_return_address(0)'])});", "}", ""]
+                f"\tname_begin(\"{n.symbol}\", caller);",
+                f"\tint result = real({arguments});",
+                "\tname_end();",
+                "\treturn result;", "}", ""]
     return out
 
 

@@ -19,12 +19,11 @@
 #include "shim/doors/elf_read.h"
 #include "shim/doors/hook.h"
 #include "shim/doors/resolve.h"
-#include "shim/verdict/options.h"
 
 static const char *const libraries[NAMES_LIBRARIES] = {"libcudart.so", "libcufft.so"};
 
 static _Atomic(struct name_caller *) callers;
-_Atomic(struct name_caller *) names_last[NAME_COUNT];
+_Atomic(struct name_caller *) names_last[NAME_COUNT] HOOK_DATA __attribute__((aligned(64)));
 
 /*
  * The object whose functions dlsym handed out hooks for: a call through a pointer must reach the version it was asked
@@ -108,9 +107,10 @@ static struct name_caller *add_caller(uintptr_t address)
 	struct name_caller *caller = revive(&bounds, object ? object->l_ld : NULL);
 	if (caller)
 		return caller;
-	caller = calloc(1, sizeof *caller);
+	caller = aligned_alloc(_Alignof(struct name_caller), sizeof *caller);
 	if (!caller)
 		return NULL;
+	memset(caller, 0, sizeof *caller);
 	caller->start = bounds.start;
 	caller->extent = bounds.end - bounds.start;
 	atomic_init(&caller->bytes, caller->extent);
@@ -197,10 +197,10 @@ static __attribute__((noinline)) void *find_real(enum name_id id, const void *ad
 	return real;
 }
 
-static inline void *real_for(enum name_id id, const void *address)
+void *name_real(enum name_id id, const void *caller)
 {
-	void *real = name_of_last(id, address);
-	return real ? real : find_real(id, address);
+	void *real = name_of_last(id, caller);
+	return real ? real : find_real(id, caller);
 }
 
 void *name_swap(enum name_id id, void *found, const void *caller)
@@ -213,7 +213,7 @@ void *name_swap(enum name_id id, void *found, const void *caller)
 	owner = door_pin(owner->l_name);
 	if (!owner || (!atomic_compare_exchange_strong(&handed[library], &first, owner) && first != owner))
 		return found;
-	return real_for(id, caller) == found ? names[id].hook : found;
+	return name_real(id, caller) == found ? names[id].hook : found;
 }
 
 /*
@@ -251,17 +251,4 @@ HOOK_EXPORT int dlclose(void *handle)
 	if (atomic_load_explicit(&callers, memory_order_relaxed))
 		forget_gone();
 	return result;
-}
-
-HOOK_HOT void *name_enter(struct name_scope *scope, enum name_id id, void *caller)
-{
-	scope->outermost = atomic_load_explicit(&hook_line.armed, memory_order_relaxed) && !hook_thread.outer.api &&
-	                   options_get()->names;
-	void *real = real_for(id, caller);
-	if (real && scope->outermost)
-		hook_thread.outer =
-			(struct outer){.api = names[id].symbol, .caller = caller, .launches = hook_thread.launches};
-	else
-		scope->outermost = false;
-	return real;
 }

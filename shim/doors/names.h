@@ -59,12 +59,13 @@ void *name_swap(enum name_id id, void *found, const void *caller);
  * is no more (0 bytes), until an object of its extent is loaded in its place.
  */
 struct name_caller {
-	uintptr_t start, extent;
-	_Atomic uintptr_t bytes; /* its extent, or 0 */
+	uintptr_t start;
+	_Atomic uintptr_t bytes;          /* its extent, or 0 */
+	_Atomic(void *) real[NAME_COUNT]; /* NULL: not asked for yet; those of launches come first */
+	uintptr_t extent;
 	_Atomic(const void *) dynamic; /* its dynamic section, which another object in its place has elsewhere; NULL: no object */
 	struct name_caller *next;
-	_Atomic(void *) real[NAME_COUNT]; /* NULL: not asked for yet */
-};
+} __attribute__((aligned(128))); /* two lines are fetched together */
 
 #pragma GCC visibility push(hidden)
 /* Who called each function last. */
@@ -81,26 +82,45 @@ static inline void *name_of_last(enum name_id id, const void *caller)
 	return atomic_load_explicit(&last->real[id], memory_order_relaxed);
 }
 
-/* The same while nothing is protected: the hook jumps there. NULL: name_enter() finds out. */
-static inline void *name_idle(enum name_id id, const void *caller)
+/* The same, whoever called last. NULL: there is none. */
+void *name_real(enum name_id id, const void *caller);
+
+/* Is a call that begins now to be named: something is protected, and no other call is around it? */
+static inline bool name_wanted(void)
 {
-	return atomic_load_explicit(&hook_line.armed, memory_order_relaxed) ? NULL : name_of_last(id, caller);
+	return HOOK_UNLIKELY(atomic_load_explicit(&hook_line.armed, memory_order_relaxed)) &&
+	       atomic_load_explicit(&hook_line.names, memory_order_relaxed) && !hook_thread.outer.api;
 }
 
+/* It is, from here to name_end() on the same thread. `api`: static text. */
+static inline void name_begin(const char *api, void *caller)
+{
+	hook_thread.outer = (struct outer){.api = api, .caller = caller, .launches = hook_thread.launches};
+}
+
+static inline void name_end(void)
+{
+	hook_thread.outer = (struct outer){0};
+}
+
+/* All of it, for hooks that do more than that. NULL: there is no real function, and nothing has begun. */
 struct name_scope {
 	bool outermost;
 };
 
-/*
- * Begins a call: the real function for this caller, and, outermost only, its name in `hook_thread.outer`. NULL: there is none.
- * name_leave() ends it on the same thread.
- */
-void *name_enter(struct name_scope *scope, enum name_id id, void *caller);
+static inline void *name_enter(struct name_scope *scope, enum name_id id, void *caller)
+{
+	void *real = name_real(id, caller);
+	scope->outermost = real && name_wanted();
+	if (scope->outermost)
+		name_begin(names[id].symbol, caller);
+	return real;
+}
 
 static inline void name_leave(const struct name_scope *scope)
 {
 	if (scope->outermost)
-		hook_thread.outer = (struct outer){0};
+		name_end();
 }
 
 #endif

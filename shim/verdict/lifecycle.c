@@ -220,6 +220,7 @@ void lifecycle_start(void)
 		atomic_store(&hook_disabled, true);
 		return;
 	}
+	atomic_store(&hook_line.names, options_get()->names);
 	site_set_resolver(door_find_symbol);
 	images_start(door_object_at, door_dlsym);
 	if (options_get()->store_paths && (!options_get()->cache || strcmp(options_get()->cache, "0")))

@@ -232,6 +232,7 @@ int main(int argc, char **argv)
 	CHECK(inside && calls && answer);
 	CHECK(!protect_start());
 	atomic_store(&hook_line.armed, true);
+	atomic_store(&hook_line.names, options_get()->names);
 	for (size_t i = 0; argc == 2 && i < sizeof tests / sizeof *tests; i++)
 		if (!strcmp(argv[1], tests[i].name)) {
 			tests[i].run();

@@ -101,6 +101,16 @@ static void hooked_clean(void)
 	launch_four(cuLaunchKernel, STUB_READER, region + 64);
 }
 
+static void hooked_runtime(void)
+{
+	const struct stub_dim one = {1, 1, 1};
+	CUdeviceptr at = region + 64;
+	int count = 7;
+	void *params[] = {&elsewhere[0], &elsewhere[1], &at, &count};
+
+	cudaLaunchKernel((const void *)(uintptr_t)STUB_READER, one, one, params, 0, (CUstream)(uintptr_t)0x20);
+}
+
 static void hooked_hit(void)
 {
 	launch_four(cuLaunchKernel, STUB_FOUR, region + 64);
@@ -207,6 +217,7 @@ static const struct {
 	{"between", "1000 ranges, 3 pointers between them, all read", hooked_between, RANGES, 0, false},
 	{"near", "1000 ranges, 3 pointers between them, all stored through", hooked_near, RANGES, 0, false},
 	{"clean", "1 pointer of 3 in a range, read", hooked_clean, RANGES, 0, false},
+	{"runtime", "the same by the runtime's call, which is named", hooked_runtime, RANGES, 0, false},
 	{"gemv", "64 words: a weight and activations between weights read, a result between weights stored",
          hooked_gemv, RANGES, 0, false},
 	{"table_beside", "1 pointer of 3 between ranges, the kernel stores through an address that it loads",

@@ -3,6 +3,7 @@
 #define CUCONST_BENCH_LAUNCH_STUB_H
 
 #include <cuda.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define STUB_TENSORS 16
@@ -18,6 +19,14 @@ enum {
 	STUB_GEMV, /* one struct of STUB_WORDS words: word 0, 2 and 4 are read through, 6 is stored through, others are numbers */
 	STUB_TABLE, /* (pointer, pointer, pointer, int): stores through an address loaded from the third */
 };
+
+struct stub_dim {
+	unsigned x, y, z;
+};
+
+/* runtime.c: as the CUDA runtime's. */
+int cudaLaunchKernel(const void *func, struct stub_dim grid, struct stub_dim block, void **args, size_t shared,
+                     CUstream stream);
 
 /* cuLaunchKernel() by a name that is not hooked. */
 CUresult stub_launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
