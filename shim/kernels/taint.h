@@ -161,7 +161,6 @@ struct taint {
 	size_t cell_count, cell_used;
 	uint32_t memory_version;                  /* raised by each change */
 	struct taint_judged judged[TAINT_JUDGED]; /* direct-mapped */
-	uint8_t *traits;                          /* by set: taint_judge.c's, 0: not known yet */
 	int error;
 	enum paths_reason stop; /* gave up, at insn */
 };

@@ -169,9 +169,8 @@ static int prepare(struct taint *t)
 	t->wide = calloc(t->paths->slot_count + 1, sizeof *t->wide);
 	t->whole = calloc(t->paths->slot_count + 1, sizeof *t->whole);
 	t->ones = calloc(FROM_PARAMS + t->word_count + (size_t)1, sizeof *t->ones);
-	t->traits = calloc(SETS_NONE, sizeof *t->traits);
 	t->arms = calloc(t->program->armed_count + 1, sizeof *t->arms);
-	if (!t->queue || !t->summaries || !t->wide || !t->whole || !t->ones || !t->arms || !t->traits)
+	if (!t->queue || !t->summaries || !t->wide || !t->whole || !t->ones || !t->arms)
 		return -ENOMEM;
 	int err = taint_live_find(t->program, &t->live);
 	if (!err)
@@ -222,7 +221,6 @@ int taint_run(const struct program *program, const uint8_t *facts, const struct 
 	free(t->summaries);
 	free(t->ones);
 	free(t->arms);
-	free(t->traits);
 	free(t->wide);
 	free(t->whole);
 	free(t->cells);

@@ -68,7 +68,6 @@ static void set_up(struct stage *stage, unsigned sm)
 	t->ones = calloc(FROM_PARAMS + WORDS + 1, sizeof *t->ones);
 	t->guards = &stage->guard;
 	stage->guard = 1;
-	t->traits = calloc(SETS_NONE, sizeof *t->traits);
 	if (sets_init(&t->sets, FROM_PARAMS + WORDS + 1) || sets_init(&t->targets, 8))
 		abort();
 	t->all_params = sets_range(&t->sets, FROM_PARAMS, FROM_PARAMS + WORDS);
@@ -90,7 +89,6 @@ static void tear_down(struct stage *stage)
 	free(stage->t->wide);
 	free(stage->t->whole);
 	free(stage->t->ones);
-	free(stage->t->traits);
 	free(stage->t);
 	free(stage->paths.slots);
 	free(stage->paths.stores);
@@ -151,7 +149,7 @@ static void run(struct stage *stage, const struct before *before, bool recording
 	memcpy(t->known, before->known, sizeof t->known);
 	memset(t->guarded, 0, sizeof t->guarded);
 	memset(t->judged, 0, sizeof t->judged);
-	memset(t->traits, 0, t->sets.count);
+	memset(t->sets.marks, 0, t->sets.count);
 	free(t->cells);
 	t->cells = NULL;
 	t->cell_count = t->cell_used = 0;
