@@ -149,6 +149,7 @@ struct taint {
 	/* ... registers that hold something else than they did at the same point when it ran last; all of them when it had not. */
 	struct taint_live changed;
 	bool first, recalled; /* it had not run; what is stored is what it was */
+	bool moved; /* it had not run, or what the stack pointer and barriers were at its entry has changed since */
 	uint32_t stamp;
 	uint32_t *guards; /* by instruction: guards.h */
 	struct taint_guarded guarded[2][256];

@@ -34,6 +34,7 @@ static void run_block(struct taint *t, uint32_t id)
 	if (!entry->ran)
 		memset(&t->changed, 0xff, sizeof t->changed);
 	entry->changed = (struct taint_live){{0}};
+	t->moved = t->first || entry->moved;
 	entry->ran = true;
 	entry->moved = false;
 	entry->memory = t->memory_version;
