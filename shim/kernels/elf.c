@@ -17,21 +17,6 @@
 #define HEADER_BYTES 64
 #define SECTION_BYTES 64
 
-uint16_t elf_u16(const uint8_t *at)
-{
-	return (uint16_t)(at[0] | at[1] << 8);
-}
-
-uint32_t elf_u32(const uint8_t *at)
-{
-	return elf_u16(at) | (uint32_t)elf_u16(at + 2) << 16;
-}
-
-uint64_t elf_u64(const uint8_t *at)
-{
-	return elf_u32(at) | (uint64_t)elf_u32(at + 4) << 32;
-}
-
 static bool inside(const struct elf *elf, uint64_t offset, uint64_t bytes)
 {
 	return offset <= elf->bytes && bytes <= elf->bytes - offset;

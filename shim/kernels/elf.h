@@ -47,9 +47,18 @@ struct elf_relocation {
 };
 
 /* Little-endian reads from memory of any alignment. */
-uint16_t elf_u16(const uint8_t *at);
-uint32_t elf_u32(const uint8_t *at);
-uint64_t elf_u64(const uint8_t *at);
+static inline uint16_t elf_u16(const uint8_t *at)
+{
+	return (uint16_t)(at[0] | at[1] << 8);
+}
+static inline uint32_t elf_u32(const uint8_t *at)
+{
+	return elf_u16(at) | (uint32_t)elf_u16(at + 2) << 16;
+}
+static inline uint64_t elf_u64(const uint8_t *at)
+{
+	return elf_u32(at) | (uint64_t)elf_u32(at + 4) << 32;
+}
 
 /* 0, or -EINVAL: not a cubin, cut, or contradicting itself. The image must outlive *ret_elf. */
 int elf_open(const void *image, size_t bytes, struct elf *ret_elf);

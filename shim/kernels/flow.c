@@ -148,15 +148,23 @@ static int add_next(void *ctx, uint32_t insn)
 	return PROGRAM_PUSH(program, next, next_count, next_room, program->block_of[insn]);
 }
 
+/* Those that RET instructions name. */
+struct return_registers {
+	bool any, named[256];
+};
+
 /*
  * A return address is a literal moved into the register that RET names; nearly always the instruction behind the call, which is a return point anyway.
  */
-static bool return_literal(const struct program *program, const uint8_t *return_registers, uint32_t i, uint32_t *ret_insn)
+static bool return_literal(const struct program *program, const struct return_registers *registers, uint32_t i,
+                           uint32_t *ret_insn)
 {
 	const struct sass_insn *insn = &program->insns[i];
+	if (!registers->any || !registers->named[insn->d])
+		return false;
 	bool move = (insn->base == OP_MOV && insn->form == 4) ||
 	            (insn->base == OP_IMAD && insn->form == 2 && insn->a == SASS_RZ);
-	if (!move || insn->uniform || !return_registers[insn->d] || program->marks[i] || insn->immediate % SASS_BYTES)
+	if (!move || insn->uniform || program->marks[i] || insn->immediate % SASS_BYTES)
 		return false;
 	const struct program_part *part = part_of(program, i);
 	if (insn->immediate / SASS_BYTES >= part->count)
@@ -165,16 +173,18 @@ static bool return_literal(const struct program *program, const uint8_t *return_
 	return true;
 }
 
-static void find_return_registers(const struct program *program, uint8_t return_registers[256])
+static struct return_registers find_return_registers(const struct program *program)
 {
-	memset(return_registers, 0, 256);
-	for (uint32_t i = 0; i < program->count; i++)
-		if (program->insns[i].row && program->insns[i].row->class == SASS_RETURN)
-			return_registers[program->insns[i].a] = 1;
-	return_registers[SASS_RZ] = 0;
+	struct return_registers registers = {0};
+	for (uint32_t i = 0; i < program->count; i++) {
+		const struct sass_insn *insn = &program->insns[i];
+		if (insn->row && insn->row->class == SASS_RETURN && insn->a != SASS_RZ)
+			registers.any = registers.named[insn->a] = true;
+	}
+	return registers;
 }
 
-static void find_leaders(struct program *program, const uint8_t *return_registers, uint32_t *block_of)
+static void find_leaders(struct program *program, const struct return_registers *registers, uint32_t *block_of)
 {
 	for (size_t i = 0; i < program->part_count; i++)
 		if (program->parts[i].count)
@@ -185,7 +195,7 @@ static void find_leaders(struct program *program, const uint8_t *return_register
 	for (uint32_t i = 0; i < program->count; i++) {
 		const struct sass_row *row = program->insns[i].row;
 		uint32_t target;
-		if (return_literal(program, return_registers, i, &target))
+		if (return_literal(program, registers, i, &target))
 			block_of[target] |= 2;
 		if (!row || row->class < SASS_BRANCH) /* leads on */
 			continue;
@@ -227,12 +237,12 @@ static int cut_block(struct program *program, struct block *block, const bool *i
 }
 
 /* Return addresses that are not those of the instruction behind the call that ends the block: any function may return there. */
-static int find_loose(struct program *program, const uint8_t *return_registers, bool *is_loose)
+static int find_loose(struct program *program, const struct return_registers *registers, bool *is_loose)
 {
 	int err = 0;
-	for (uint32_t i = 0; !err && i < program->count; i++) {
+	for (uint32_t i = 0; registers->any && !err && i < program->count; i++) {
 		uint32_t insn;
-		if (!return_literal(program, return_registers, i, &insn))
+		if (!return_literal(program, registers, i, &insn))
 			continue;
 		uint32_t target = program->block_of[insn], block = program->block_of[i];
 		if ((target == block + 1 && program->blocks[block].return_point == target) || is_loose[target])
@@ -253,9 +263,8 @@ int program_cut(struct program *program)
 	uint32_t *block_of = program->block_of = calloc(program->count + (size_t)1, sizeof *block_of);
 	if (!block_of)
 		return -ENOMEM;
-	uint8_t return_registers[256];
-	find_return_registers(program, return_registers);
-	find_leaders(program, return_registers, block_of);
+	struct return_registers registers = find_return_registers(program);
+	find_leaders(program, &registers, block_of);
 	for (uint32_t i = 0; i < program->count; i++)
 		program->block_count += block_of[i] != 0;
 	program->blocks = calloc(program->block_count + (size_t)1, sizeof *program->blocks);
@@ -289,7 +298,7 @@ int program_cut(struct program *program)
 		err = cut_block(program, &program->blocks[i], is_return);
 	if (!err) {
 		memset(is_return, 0, program->block_count * sizeof *is_return);
-		err = find_loose(program, return_registers, is_return);
+		err = find_loose(program, &registers, is_return);
 	}
 	free(is_return);
 	return err;

@@ -92,12 +92,27 @@ static void step(struct numbering *n, const struct sass_insn *insn, bool always)
 		n->of[sass_field(insn, 81, 84)] = back;
 }
 
+/* Behind the last instruction of a block that is asked about; of control flow only calls have registers. The block's first: none is. */
+static uint32_t end_of_guards(const struct program *program, const struct block *block)
+{
+	uint32_t end = block->last + 1;
+	for (; end > block->first; end--) {
+		const struct sass_insn *insn = &program->insns[end - 1];
+		if (insn->guard != 7 && insn->row && insn->row->class < SASS_RETURN && insn->row->class != SASS_BRANCH)
+			break;
+	}
+	return end;
+}
+
 static void number_block(struct numbering *n, const struct block *block, uint32_t *guards)
 {
+	uint32_t end = end_of_guards(n->program, block);
+	if (end == block->first)
+		return;
 	n->kept_count = 0;
 	for (unsigned p = 0; p < PREDICATES; p++)
 		n->of[p] = ++n->last;
-	for (uint32_t i = block->first; i <= block->last; i++) {
+	for (uint32_t i = block->first; i < end; i++) {
 		const struct sass_insn *insn = &n->program->insns[i];
 		uint8_t fact = fact_of(n, i);
 		if (insn->never || !insn->row || fact & FACT_NEVER)

@@ -24,35 +24,37 @@ int sass_machine_init(struct sass_machine *machine, unsigned sm)
 	return 0;
 }
 
-static const struct sass_row *find_row(const struct sass_machine *machine, const struct sass_insn *insn)
+static const struct sass_row *find_row(const struct sass_machine *machine, unsigned base, unsigned form, bool bit91)
 {
-	for (size_t i = machine->index[insn->base]; i < machine->index[insn->base + 1]; i++) {
-		const struct sass_row *row = &sass_rows[i];
-		if (row->forms >> insn->form & 1 && machine->sm >= row->first && machine->sm <= row->last &&
-		    (row->bit91 == SASS_ANY || row->bit91 == insn->bit91))
+	const struct sass_row *row = &sass_rows[machine->index[base]], *end = &sass_rows[machine->index[base + 1]];
+	for (; row < end; row++)
+		if (row->forms >> form & 1 && machine->sm >= row->first && machine->sm <= row->last &&
+		    (row->bit91 == SASS_ANY || row->bit91 == bit91))
 			return row;
-	}
 	return NULL;
 }
 
 void sass_decode(const struct sass_machine *machine, const uint8_t *code, struct sass_insn *ret_insn)
 {
-	struct sass_insn insn = {.low = elf_u64(code), .high = elf_u64(code + 8)};
-	insn.base = insn.low & 0x1ff;
-	insn.form = insn.low >> 9 & 7;
-	insn.guard = insn.low >> 12 & 7;
-	insn.guard_negated = insn.low >> 15 & 1;
-	insn.never = insn.guard == 7 && insn.guard_negated;
-	insn.bit91 = insn.high >> (91 - 64) & 1;
-	insn.d = (uint8_t)(insn.low >> 16);
-	insn.a = (uint8_t)(insn.low >> 24);
-	insn.b = (uint8_t)(insn.low >> 32);
-	insn.c = (uint8_t)insn.high;
-	insn.immediate = (uint32_t)(insn.low >> 32);
-	insn.uniform = (insn.base >= OP_UNIFORM && insn.base < OP_UNIFORM_END) || insn.base == OP_0CB ||
-	               (insn.bit91 && insn.base < OP_UNIFORM_END && (insn.form == 1 || insn.form == 2 || insn.form == 4));
-	insn.row = find_row(machine, &insn);
-	*ret_insn = insn;
+	uint64_t low = elf_u64(code), high = elf_u64(code + 8);
+	unsigned base = low & 0x1ff, form = low >> 9 & 7;
+	bool bit91 = high >> (91 - 64) & 1;
+	ret_insn->low = low;
+	ret_insn->high = high;
+	ret_insn->row = find_row(machine, base, form, bit91);
+	ret_insn->base = (uint16_t)base;
+	ret_insn->form = (uint8_t)form;
+	ret_insn->guard = low >> 12 & 7;
+	ret_insn->guard_negated = low >> 15 & 1;
+	ret_insn->never = (low >> 12 & 15) == 15;
+	ret_insn->bit91 = bit91;
+	ret_insn->uniform = (base >= OP_UNIFORM && base < OP_UNIFORM_END) || base == OP_0CB ||
+	                    (bit91 && base < OP_UNIFORM_END && (form == 1 || form == 2 || form == 4));
+	ret_insn->d = (uint8_t)(low >> 16);
+	ret_insn->a = (uint8_t)(low >> 24);
+	ret_insn->b = (uint8_t)(low >> 32);
+	ret_insn->c = (uint8_t)high;
+	ret_insn->immediate = (uint32_t)(low >> 32);
 }
 
 static struct sass_operand const_operand(const struct sass_insn *insn)
@@ -83,45 +85,59 @@ static bool has_third_source(const struct sass_insn *insn)
 	}
 }
 
+static struct sass_operand register_operand(const struct sass_machine *machine, bool uniform, unsigned field)
+{
+	return uniform ? (struct sass_operand){.kind = OPERAND_UNIFORM, .reg = field & machine->uniform_mask}
+	               : (struct sass_operand){.kind = OPERAND_REGISTER, .reg = field};
+}
+
+static struct sass_operand third_source(const struct sass_machine *machine, const struct sass_insn *insn)
+{
+	return has_third_source(insn) ? register_operand(machine, insn->uniform, insn->c)
+	                              : (struct sass_operand){.kind = OPERAND_NONE};
+}
+
 void sass_operands(const struct sass_machine *machine, const struct sass_insn *insn, struct sass_operand ret_operands[3])
 {
-	enum sass_operand_kind kind = insn->uniform ? OPERAND_UNIFORM : OPERAND_REGISTER;
-	unsigned mask = insn->uniform ? machine->uniform_mask : 0xff;
-	struct sass_operand a = {.kind = kind, .reg = insn->a & mask}, b = {.kind = kind, .reg = insn->b & mask},
-			    c = {.kind = kind, .reg = insn->c & mask},
-			    immediate = {.kind = OPERAND_IMMEDIATE, .offset = insn->immediate},
-			    uniform = {.kind = OPERAND_UNIFORM, .reg = insn->b & machine->uniform_mask};
-	/* In the other forms the field holds the second one. */
-	if (!has_third_source(insn) && (insn->form == 1 || insn->form >= 4) && insn->form != 7)
-		c = (struct sass_operand){.kind = OPERAND_NONE};
-	ret_operands[0] = a;
+	const struct sass_operand none = {.kind = OPERAND_NONE},
+				  immediate = {.kind = OPERAND_IMMEDIATE, .offset = insn->immediate};
+	bool uniform = insn->uniform;
+	ret_operands[0] = register_operand(machine, uniform, insn->a);
+	/* Where the field at 32 holds no register, that at 64 holds the second one in some forms. */
 	switch (insn->form) {
 	case 1:
-		ret_operands[1] = b, ret_operands[2] = c;
+		ret_operands[1] = register_operand(machine, uniform, insn->b);
+		ret_operands[2] = third_source(machine, insn);
 		break;
 	case 2:
-		ret_operands[1] = c, ret_operands[2] = immediate;
+		ret_operands[1] = register_operand(machine, uniform, insn->c);
+		ret_operands[2] = immediate;
 		break;
 	case 3:
-		ret_operands[1] = c, ret_operands[2] = insn->uniform ? b : const_operand(insn);
+		ret_operands[1] = register_operand(machine, uniform, insn->c);
+		ret_operands[2] = uniform ? register_operand(machine, true, insn->b) : const_operand(insn);
 		/* sm_120 took this form of the 64-bit select for a second register. */
 		if (machine->sm >= 120 && insn->base == OP_SEL)
-			ret_operands[1] = b, ret_operands[2] = (struct sass_operand){.kind = OPERAND_NONE};
+			ret_operands[1] = register_operand(machine, uniform, insn->b), ret_operands[2] = none;
 		break;
 	case 4:
-		ret_operands[1] = immediate, ret_operands[2] = c;
+		ret_operands[1] = immediate;
+		ret_operands[2] = third_source(machine, insn);
 		break;
 	case 5:
-		ret_operands[1] = const_operand(insn), ret_operands[2] = c;
+		ret_operands[1] = const_operand(insn);
+		ret_operands[2] = third_source(machine, insn);
 		break;
 	case 6:
-		ret_operands[1] = uniform, ret_operands[2] = c;
+		ret_operands[1] = register_operand(machine, true, insn->b);
+		ret_operands[2] = third_source(machine, insn);
 		break;
 	case 7:
-		ret_operands[1] = c, ret_operands[2] = uniform;
+		ret_operands[1] = register_operand(machine, uniform, insn->c);
+		ret_operands[2] = register_operand(machine, true, insn->b);
 		break;
 	default:
-		ret_operands[1] = ret_operands[2] = (struct sass_operand){.kind = OPERAND_NONE};
+		ret_operands[1] = ret_operands[2] = none;
 	}
 }
 
@@ -151,22 +167,23 @@ unsigned sass_memory_words(const struct sass_insn *insn)
 
 bool sass_wide_modifier(const struct sass_machine *machine, const struct sass_insn *insn)
 {
+	if (machine->sm < 120)
+		return insn->base == OP_UIADD3_64;
 	switch (insn->base) {
 	case OP_UIADD3_64:
+	case OP_UIMNMX:
 		return true;
 	case OP_MOV:
 	case OP_UMOV:
-		return machine->sm >= 120 && (insn->form == 2 || sass_field(insn, 80, 81));
+		return insn->form == 2 || sass_field(insn, 80, 81);
 	case OP_SEL:
-		return machine->sm >= 120 && (insn->form == 2 || insn->form == 3 || insn->form == 7);
+		return insn->form == 2 || insn->form == 3 || insn->form == 7;
 	case OP_USEL:
-		return machine->sm >= 120 && (insn->form == 2 || insn->form == 3 || insn->form == 6 || insn->form == 7);
+		return insn->form == 2 || insn->form == 3 || insn->form == 6 || insn->form == 7;
 	case OP_IADD:
-		return machine->sm >= 120 && sass_field(insn, 73, 74);
+		return sass_field(insn, 73, 74);
 	case OP_IMNMX:
-		return machine->sm >= 120 && sass_field(insn, 74, 75);
-	case OP_UIMNMX:
-		return machine->sm >= 120;
+		return sass_field(insn, 74, 75);
 	default:
 		return false;
 	}

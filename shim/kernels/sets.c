@@ -5,7 +5,8 @@
 #include <string.h>
 
 #define FORMS 3 /* of enum sets_form */
-#define JOINS 4096
+#define FIRST_JOINS 256
+#define MOST_JOINS 4096
 #define SETS_MOST 65000               /* names behind are free for others' marks */
 #define BYTES_LIMIT ((size_t)8 << 20) /* of all sets of one kernel */
 
@@ -21,15 +22,18 @@ static uint64_t hash(const uint64_t *bits, size_t count)
 
 int sets_init(struct sets *sets, size_t universe)
 {
-	*sets = (struct sets){.half = (universe + 63) / 64, .count = 1, .room = 64, .place_count = 256};
+	*sets = (struct sets){
+		.half = (universe + 63) / 64, .count = 1, .room = 64, .place_count = 256, .join_count = FIRST_JOINS};
 	sets->half += !sets->half;
 	/* One set more than there is room for: the scratch a new set is built in. */
 	sets->bits = calloc((sets->room + 1) * 2 * sets->half, sizeof *sets->bits);
 	for (size_t i = 0; i < FORMS; i++)
 		sets->derived[i] = calloc(sets->room, sizeof *sets->derived[i]);
 	sets->places = calloc(sets->place_count, sizeof *sets->places);
-	sets->joins = calloc(JOINS, sizeof *sets->joins);
-	if (sets->bits && sets->derived[0] && sets->derived[1] && sets->derived[2] && sets->places && sets->joins)
+	sets->marks = calloc(sets->room, sizeof *sets->marks);
+	sets->joins = calloc(sets->join_count, sizeof *sets->joins);
+	if (sets->marks && sets->bits && sets->derived[0] && sets->derived[1] && sets->derived[2] && sets->places &&
+	    sets->joins)
 		return 0;
 	sets_free(sets);
 	return -ENOMEM;
@@ -41,6 +45,7 @@ void sets_free(struct sets *sets)
 	for (size_t i = 0; i < FORMS; i++)
 		free(sets->derived[i]);
 	free(sets->places);
+	free(sets->marks);
 	free(sets->joins);
 	*sets = (struct sets){0};
 }
@@ -68,7 +73,19 @@ static int grow(struct sets *sets)
 			return -ENOMEM;
 		sets->derived[i] = derived;
 	}
+	uint8_t *marks = realloc(sets->marks, room * sizeof *marks);
+	if (!marks)
+		return -ENOMEM;
+	sets->marks = marks;
 	sets->room = room;
+	if (sets->join_count < MOST_JOINS) {
+		struct sets_join *joins = calloc(4 * sets->join_count, sizeof *joins);
+		if (!joins)
+			return -ENOMEM;
+		free(sets->joins);
+		sets->joins = joins;
+		sets->join_count *= 4;
+	}
 	set_id *places = calloc(2 * sets->place_count, sizeof *places);
 	if (!places)
 		return -ENOMEM;
@@ -99,6 +116,7 @@ static set_id keep(struct sets *sets)
 	sets->places[at] = id;
 	for (size_t i = 0; i < FORMS; i++)
 		sets->derived[i][id] = SETS_NONE;
+	sets->marks[id] = 0;
 	if (++sets->count == sets->room) {
 		int err = grow(sets);
 		if (err) {
@@ -124,22 +142,14 @@ set_id sets_one(struct sets *sets, size_t member)
 	return sets_range(sets, member, member + 1);
 }
 
-/* Two that are not empty, and not the same. */
 set_id sets_join_two(struct sets *sets, set_id a, set_id b)
 {
-	if (a > b) {
-		set_id c = a;
-		a = b, b = c;
-	}
-	struct sets_join *known = &sets->joins[(a * 0x9e3779b1u ^ b * 0x85ebca6bu) >> 16 & (JOINS - 1)];
-	if (known->a == a && known->b == b)
-		return known->result;
-	uint64_t *bits = scratch(sets);
+	uint64_t *bits = sets->bits + (size_t)sets->count * 2 * sets->half;
 	const uint64_t *x = sets_bits(sets, a), *y = sets_bits(sets, b);
 	for (size_t i = 0; i < 2 * sets->half; i++)
 		bits[i] = x[i] | y[i];
 	set_id result = keep(sets);
-	*known = (struct sets_join){a, b, result};
+	*sets_known_join(sets, a, b) = (struct sets_join){a, b, result};
 	return result;
 }
 

@@ -24,8 +24,10 @@ struct sets {
 	set_id *derived[3]; /* by enum sets_form and set, SETS_NONE: not worked out yet */
 	set_id *places;     /* open addressing, 0: free */
 	size_t place_count;
+	uint8_t *marks;          /* by set: the user's, 0 at first */
 	struct sets_join *joins; /* direct-mapped, may forget */
-	int error;               /* 0, -ENOMEM, or -E2BIG past the limit: all answers since are meaningless */
+	uint32_t join_count;
+	int error; /* 0, -ENOMEM, or -E2BIG past the limit: all answers since are meaningless */
 };
 
 /* `universe`: members are 0..universe-1, each also in a scaled form. 0 or -ENOMEM. */
@@ -35,12 +37,21 @@ void sets_free(struct sets *sets);
 set_id sets_one(struct sets *sets, size_t member);
 /* All of [first, end). */
 set_id sets_range(struct sets *sets, size_t first, size_t end);
+/* Of two that are not empty, in order. */
 set_id sets_join_two(struct sets *sets, set_id a, set_id b);
+static inline struct sets_join *sets_known_join(const struct sets *sets, set_id a, set_id b)
+{
+	return &sets->joins[(a * 0x9e3779b1u ^ b * 0x85ebca6bu) >> 16 & (sets->join_count - 1)];
+}
 static inline set_id sets_join(struct sets *sets, set_id a, set_id b)
 {
 	if (a == b || !b)
 		return a;
-	return a ? sets_join_two(sets, a, b) : b;
+	if (!a)
+		return b;
+	set_id low = a < b ? a : b, high = a < b ? b : a;
+	const struct sets_join *known = sets_known_join(sets, low, high);
+	return known->a == low && known->b == high ? known->result : sets_join_two(sets, low, high);
 }
 enum sets_form {
 	SETS_SCALED, /* every member in its scaled form */

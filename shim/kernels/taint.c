@@ -1,4 +1,4 @@
-#include "shim/kernels/taint.h"
+#include "shim/kernels/taint_short.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -262,98 +262,160 @@ static void dispatch(struct taint *t, const struct sass_insn *insn)
 	}
 }
 
-static void run_insn(struct taint *t, const struct sass_insn *insn, struct taint_step *step)
+static void run_in_full(struct taint *t, const struct sass_insn *insn)
 {
-	uint32_t literal = 0;
-	bool known = note_known(t, insn, &literal);
 	int32_t stack = insn->d <= 1 && writes_stack(insn) ? stack_after(t, insn) : t->now.stack;
 	dispatch(t, insn);
 	t->now.stack = stack;
-	step->is_literal = known;
-	if (!known)
-		return;
-	unsigned d = insn->uniform ? insn->d & t->program->machine.uniform_mask : insn->d;
-	t->known[insn->uniform][d] = (struct taint_known){t->stamp, literal};
-	step->literal = literal;
+}
+
+static void keep_literal(struct taint *t, const struct taint_step *step)
+{
+	if (step->is_literal)
+		t->known[step->result / TAINT_UNIFORM][step->result % TAINT_UNIFORM] =
+			(struct taint_known){t->stamp, step->literal};
+}
+
+static void plan(struct taint *t, const struct sass_insn *insn, struct taint_step *step)
+{
+	taint_plan(t, insn, step);
+	step->is_literal = note_known(t, insn, &step->literal);
+	/* What it leaves where its predicate is true is kept of one result. */
+	if (step->guarded && step->write_count && step->plan != TAINT_JOINS)
+		step->when |= WHEN_ANY;
+}
+
+static void run_insn(struct taint *t, const struct sass_insn *insn, struct taint_step *step)
+{
+	if (!step->plan)
+		plan(t, insn, step);
+	if (step->plan == TAINT_IN_FULL || (step->tells && t->recording))
+		run_in_full(t, insn);
+	else
+		taint_run_short(t, insn, step);
+	keep_literal(t, step);
 }
 
 /* Is what it does now what it did when it ran last, in this block? */
-static bool unchanged(const struct taint *t, const struct taint_step *step)
+static inline bool unchanged(const struct taint *t, const struct taint_step *step)
 {
-	if (t->first || step->again || (step->recalls && !t->recalled) || (t->recording && (step->records || step->acts)))
-		return false;
 	/* What a result that keeps some of what was there before comes of, it reads as well. */
-	const taint_packed *ranges = t->live.ranges + step->ranges;
-	unsigned count = step->write_count + (unsigned)step->read_count;
-	for (unsigned i = 0; i < count; i++)
-		if ((i >= step->write_count || !(ranges[i] & TAINT_RANGE_KILLS)) && taint_live_any(&t->changed, ranges[i]))
+	const taint_packed *range = t->live.ranges + step->ranges, *end = range + step->write_count + step->read_count;
+	if (t->when & step->when)
+		return false;
+	for (range += step->kill_count; range < end; range++)
+		if (taint_live_any(&t->changed, *range) || (step->guarded && taint_live_any(&t->changed_guarded, *range)))
 			return false;
 	return true;
 }
 
-/* Takes the results from when it ran last. */
-static void repeat(struct taint *t, const struct taint_step *step)
+static inline void note_change(struct taint_live *changed, unsigned reg, bool is_changed)
+{
+	uint64_t bit = (uint64_t)1 << reg % 64;
+	changed->bits[reg / 64] = is_changed ? changed->bits[reg / 64] | bit : changed->bits[reg / 64] & ~bit;
+}
+
+/* What a guarded step in short left where its predicate is true, and where it is not: behind its one result. */
+static void repeat_guarded(struct taint *t, const struct taint_step *step)
 {
 	const set_id *result = t->live.results + step->results;
-	for (unsigned i = 0; i < step->write_count; i++) {
-		taint_packed range = t->live.ranges[step->ranges + i];
-		unsigned first = taint_range_first(range), count = taint_range_count(range);
-		for (unsigned reg = first; reg < first + count; reg++) {
-			bool uniform = reg >= TAINT_UNIFORM;
-			t->guarded[uniform][reg % TAINT_UNIFORM].stamp = 0;
-			t->known[uniform][reg % TAINT_UNIFORM].stamp = 0;
-			t->now.registers[reg] = *result++;
-			t->changed.bits[reg / 64] &= ~((uint64_t)1 << reg % 64);
+	struct taint_guarded *entry = &t->guarded[step->result / TAINT_UNIFORM][step->result % TAINT_UNIFORM];
+	if (result[1] != SETS_NONE)
+		*entry = (struct taint_guarded){t->stamp, t->guards[step->insn], {result[1], result[2]}};
+	note_change(&t->changed_guarded, step->result, false);
+}
+
+static void note_guarded(struct taint *t, const struct taint_step *step)
+{
+	set_id *result = t->live.results + step->results;
+	const struct taint_guarded *entry = &t->guarded[step->result / TAINT_UNIFORM][step->result % TAINT_UNIFORM];
+	set_id when[2] = {SETS_NONE, SETS_NONE};
+	if (entry->stamp == t->stamp)
+		memcpy(when, entry->when, sizeof when);
+	note_change(&t->changed_guarded, step->result, t->first || memcmp(result + 1, when, sizeof when) != 0);
+	memcpy(result + 1, when, sizeof when);
+}
+
+static inline void repeat_register(struct taint *t, unsigned reg, set_id result)
+{
+	t->guarded[reg / TAINT_UNIFORM][reg % TAINT_UNIFORM].stamp = 0;
+	t->known[reg / TAINT_UNIFORM][reg % TAINT_UNIFORM].stamp = 0;
+	t->now.registers[reg] = result;
+	note_change(&t->changed, reg, false);
+}
+
+/* Takes the results from when it ran last. */
+static inline void repeat(struct taint *t, const struct taint_step *step)
+{
+	const set_id *result = t->live.results + step->results;
+	if (step->single) {
+		repeat_register(t, step->result, *result);
+	} else {
+		for (unsigned i = 0; i < step->write_count; i++) {
+			taint_packed range = t->live.ranges[step->ranges + i];
+			unsigned first = taint_range_first(range), end = first + taint_range_count(range);
+			for (unsigned reg = first; reg < end; reg++)
+				repeat_register(t, reg, *result++);
 		}
+		if (step->guarded && step->write_count)
+			repeat_guarded(t, step);
 	}
-	if (!step->is_literal)
-		return;
-	const struct sass_insn *insn = &t->program->insns[step->insn];
-	unsigned d = insn->uniform ? insn->d & t->program->machine.uniform_mask : insn->d;
-	t->known[insn->uniform][d] = (struct taint_known){t->stamp, step->literal};
+	keep_literal(t, step);
+}
+
+static inline void note_register(struct taint *t, unsigned reg, set_id *result)
+{
+	note_change(&t->changed, reg, t->first || *result != t->now.registers[reg]);
+	*result = t->now.registers[reg];
 }
 
 /* Which of its results are others than when it ran last? */
-static void note_results(struct taint *t, const struct taint_step *step)
+static inline void note_results(struct taint *t, const struct taint_step *step)
 {
 	set_id *result = t->live.results + step->results;
+	if (step->single) {
+		note_register(t, step->result, result);
+		return;
+	}
 	for (unsigned i = 0; i < step->write_count; i++) {
 		taint_packed range = t->live.ranges[step->ranges + i];
-		unsigned first = taint_range_first(range), count = taint_range_count(range);
-		for (unsigned reg = first; reg < first + count; reg++, result++) {
-			uint64_t bit = (uint64_t)1 << reg % 64;
-			if (t->first || *result != t->now.registers[reg])
-				t->changed.bits[reg / 64] |= bit;
-			else
-				t->changed.bits[reg / 64] &= ~bit;
-			*result = t->now.registers[reg];
-		}
+		unsigned first = taint_range_first(range), end = first + taint_range_count(range);
+		for (unsigned reg = first; reg < end; reg++)
+			note_register(t, reg, result++);
+		if (step->guarded)
+			taint_live_add(&t->changed_guarded, range);
 	}
+	if (step->guarded && step->write_count && step->plan == TAINT_JOINS)
+		note_guarded(t, step);
 }
 
-void taint_step(struct taint *t, struct taint_step *step)
+static void run_step(struct taint *t, struct taint_step *step)
 {
 	const struct sass_insn *insn = &t->program->insns[step->insn];
-	t->insn = step->insn;
 	struct sass_insn unguarded;
-	uint8_t fact = taint_fact(t, t->insn);
-	if (insn->never || fact & FACT_NEVER)
-		return;
 	if (!insn->row) {
 		t->stop = PATHS_INSTRUCTION;
 		return;
 	}
-	if (fact & FACT_ALWAYS && insn->guard != 7) {
+	if (insn->guard != 7 && taint_fact(t, step->insn) & FACT_ALWAYS) {
 		unguarded = *insn;
 		unguarded.guard = 7;
 		insn = &unguarded;
 	}
-	if (step->records_only && !t->recording)
-		return;
-	if (unchanged(t, step)) {
-		repeat(t, step);
-	} else {
-		run_insn(t, insn, step);
-		note_results(t, step);
+	run_insn(t, insn, step);
+	note_results(t, step);
+}
+
+void taint_steps(struct taint *t, struct taint_step *step, struct taint_step *end)
+{
+	unsigned needed = t->recording ? NEED_RECORDING : NEED_ALWAYS;
+	for (; step < end && !t->stop; step++) {
+		if (step->need < needed)
+			continue;
+		t->insn = step->insn;
+		if (unchanged(t, step))
+			repeat(t, step);
+		else
+			run_step(t, step);
 	}
 }

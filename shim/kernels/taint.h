@@ -148,7 +148,11 @@ struct taint {
 	struct taint_state now; /* while a block runs */
 	/* ... registers that hold something else than they did at the same point when it ran last; all of them when it had not. */
 	struct taint_live changed;
-	bool first, recalled; /* it had not run; what is stored is what it was */
+	/* ... or something else where their predicates are true. */
+	struct taint_live changed_guarded;
+	bool first;   /* it had not run */
+	bool moved;   /* ... or what the stack pointer and barriers were at its entry has changed since */
+	uint8_t when; /* which steps run again: enum taint_when */
 	uint32_t stamp;
 	uint32_t *guards; /* by instruction: guards.h */
 	struct taint_guarded guarded[2][256];
@@ -161,7 +165,6 @@ struct taint {
 	size_t cell_count, cell_used;
 	uint32_t memory_version;                  /* raised by each change */
 	struct taint_judged judged[TAINT_JUDGED]; /* direct-mapped */
-	uint8_t *traits;                          /* by set: taint_judge.c's, 0: not known yet */
 	int error;
 	enum paths_reason stop; /* gave up, at insn */
 };
@@ -187,7 +190,8 @@ bool taint_flow_through(struct taint *t, uint32_t id);
 /* From where the returns of a function meet to where it was called. */
 void taint_flow_back(struct taint *t, uint32_t function);
 
-void taint_step(struct taint *t, struct taint_step *step);
+/* Those of a block, one after the other. */
+void taint_steps(struct taint *t, struct taint_step *step, struct taint_step *end);
 void taint_alu(struct taint *t, const struct sass_insn *insn);
 void taint_memory(struct taint *t, const struct sass_insn *insn);
 

@@ -1,4 +1,4 @@
-#include "shim/kernels/taint.h"
+#include "shim/kernels/taint_short.h"
 
 /* Arithmetic: what a result is made from. Wide operations keep low and high words apart: an address needs both halves of one slot. */
 
@@ -77,13 +77,36 @@ static set_id scale_again(struct taint *t, set_id set)
 	return sets_turn(&t->sets, set, SETS_AGAIN);
 }
 
+static set_id undo(struct taint *t, set_id set)
+{
+	return taint_join(t, unscale(t, set), taint_one(t, FROM_SHIFTED));
+}
+
+set_id taint_turned(struct taint *t, set_id set, enum taint_turn turn)
+{
+	switch (turn) {
+	case TURN_SCALED:
+		return scale(t, set);
+	case TURN_SIGN:
+		return sign(t, set);
+	case TURN_PLAIN:
+		return unscale(t, set);
+	case TURN_AGAIN:
+		return scale_again(t, set);
+	case TURN_UNDO:
+		return undo(t, set);
+	default:
+		return set;
+	}
+}
+
 /* An odd factor has an inverse, and of two that undo each other one is large. Indices have no such factors, and few negative ones. */
-static bool may_undo(uint32_t factor)
+bool taint_may_undo(uint32_t factor)
 {
 	return factor >> 31 || ((factor & 1) && factor > 0x10000u);
 }
 
-static bool known(const struct taint *t, const struct sass_operand *operand, uint32_t *ret_value)
+bool taint_is_literal(const struct taint *t, const struct sass_operand *operand, uint32_t *ret_value)
 {
 	if (operand->kind == OPERAND_IMMEDIATE && !t->program->marks[t->insn])
 		return *ret_value = operand->offset, true;
@@ -98,7 +121,7 @@ static bool known(const struct taint *t, const struct sass_operand *operand, uin
 }
 
 /* Is the operand in slot `index` subtracted? Bit 72 negates A, bit 75 what is at 64, bit 63 what is at 32. */
-static bool negated(const struct sass_insn *insn, const struct sass_operand operands[3], unsigned index)
+bool taint_negated(const struct sass_insn *insn, const struct sass_operand operands[3], unsigned index)
 {
 	const struct sass_operand *operand = &operands[index];
 	if (index == 0)
@@ -115,7 +138,7 @@ static void compare_sum(struct taint *t, const struct sass_insn *insn, const str
 	if (!t->recording)
 		return;
 	for (unsigned i = 0; i < 3; i++)
-		for (unsigned j = 0; j < 3 && negated(insn, operands, i); j++)
+		for (unsigned j = 0; j < 3 && taint_negated(insn, operands, i); j++)
 			if (i != j) {
 				taint_compared(t, values[i].low, values[j].low);
 				taint_compared(t, values[i].high, values[j].high);
@@ -132,14 +155,14 @@ static set_id product(struct taint *t, const struct sass_insn *insn, const struc
 		return 0;
 	for (unsigned i = 0; i < 2; i++) {
 		set_id other = i ? a : b;
-		if (!known(t, &operands[i], &value))
+		if (!taint_is_literal(t, &operands[i], &value))
 			continue;
 		if (value == 1)
 			return other;
 		*ret_unit = false;
-		if (!other || !may_undo(value))
+		if (!other || !taint_may_undo(value))
 			return scale(t, other);
-		return taint_join(t, unscale(t, other), taint_one(t, FROM_SHIFTED));
+		return undo(t, other);
 	}
 	*ret_unit = false;
 	return taint_join(t, scale_again(t, a), scale_again(t, b));
@@ -150,7 +173,7 @@ static set_id high_product(struct taint *t, const struct sass_operand operands[3
 {
 	uint32_t value;
 	set_id product = unscale(t, taint_join(t, v[0].low, v[1].low));
-	bool literal = known(t, &operands[0], &value) || known(t, &operands[1], &value);
+	bool literal = taint_is_literal(t, &operands[0], &value) || taint_is_literal(t, &operands[1], &value);
 	if (!product || !literal || value & (value - 1))
 		return product;
 	return taint_join(t, product, taint_one(t, FROM_SHIFTED));
@@ -163,8 +186,8 @@ static void multiply(struct taint *t, const struct sass_insn *insn, const struct
 	set_id factor = product(t, insn, operands, v[0].low, v[1].low, &unit);
 	uint32_t value;
 	bool negative = sass_field(insn, 63, 64) || sass_field(insn, 75, 76) || sass_field(insn, 72, 73) ||
-	                (known(t, &operands[1], &value) && value >> 31) ||
-	                (known(t, &operands[0], &value) && value >> 31);
+	                (taint_is_literal(t, &operands[1], &value) && value >> 31) ||
+	                (taint_is_literal(t, &operands[0], &value) && value >> 31);
 	if (t->recording && negative) {
 		taint_compared(t, factor, v[2].low);
 		taint_compared(t, factor, v[2].high);
@@ -175,7 +198,7 @@ static void multiply(struct taint *t, const struct sass_insn *insn, const struct
 		/* By 1 it is a sign or zero extension, whose high word is no address's. */
 		set_id high = unit ? sign(t, factor) : factor;
 		/* By a large power of two the high word is a shift to the right; by the size of an element it has a few bits. */
-		bool literal = known(t, &operands[0], &value) || known(t, &operands[1], &value);
+		bool literal = taint_is_literal(t, &operands[0], &value) || taint_is_literal(t, &operands[1], &value);
 		if (literal && value >= 256 && !(value & (value - 1)))
 			high = high_product(t, operands, v);
 		write_result(t, insn,
@@ -210,7 +233,7 @@ static void shift(struct taint *t, const struct sass_insn *insn, const struct sa
 {
 	set_id value = taint_join(t, v[0].low, v[2].low);
 	uint32_t count;
-	bool right = sass_field(insn, 76, 77), is_known = known(t, &operands[1], &count);
+	bool right = sass_field(insn, 76, 77), is_known = taint_is_literal(t, &operands[1], &count);
 	if (value && right && is_known && count == 31 && !v[0].low)
 		value = sign(t, value);
 	/* .R without .HI of 64 bits, and nothing in the low word: it is the low word of a shift to the left. */
@@ -218,7 +241,7 @@ static void shift(struct taint *t, const struct sass_insn *insn, const struct sa
 	         !sass_field(insn, 80, 81))
 		value = scale(t, value);
 	else if (value && right && !(is_known && (count == 0 || count == 32)))
-		value = taint_join(t, unscale(t, value), taint_one(t, FROM_SHIFTED));
+		value = undo(t, value);
 	else if (v[0].low && v[2].low && !right)
 		value = is_known && (count == 0 || count == 32) ? value : scale_again(t, value); /* may turn round */
 	else if (value && !right && is_known && count && count != 32)
@@ -240,17 +263,25 @@ static bool monotone(uint32_t table)
 	return !((table & 0x0f) << 4 & ~table) && !((table & 0x33) << 2 & ~table) && !((table & 0x55) << 1 & ~table);
 }
 
+unsigned taint_moved(const struct sass_insn *insn)
+{
+	return insn->form == 2 || insn->form == 3 || insn->form == 7 ? 2 : 1;
+}
+
+bool taint_mix_negates(const struct sass_insn *insn)
+{
+	return (insn->base == OP_LOP3 || insn->base == OP_ULOP3) && !monotone(sass_field(insn, 72, 80));
+}
+
 static void mix(struct taint *t, const struct sass_insn *insn, struct taint_pair v[3])
 {
-	if (t->recording &&
-	    (insn->base == OP_ICMP || insn->base == OP_LOP3 || insn->base == OP_ULOP3 || insn->base == OP_IMNMX ||
-	     insn->base == OP_046 || insn->base == OP_VIMNMX || insn->base == OP_UIMNMX)) {
+	if (t->recording && taint_mix_compares(insn)) {
 		taint_compared(t, v[0].low, v[1].low);
 		taint_compared(t, v[0].low, v[2].low);
 		taint_compared(t, v[1].low, v[2].low);
 	}
 	struct taint_pair result = join_pair(t, join_pair(t, v[0], v[1]), v[2]);
-	if ((insn->base == OP_LOP3 || insn->base == OP_ULOP3) && !monotone(sass_field(insn, 72, 80)))
+	if (taint_mix_negates(insn))
 		result = (struct taint_pair){unscale(t, result.low), unscale(t, result.high)};
 	write_result(t, insn, result, sass_wide_modifier(&t->program->machine, insn));
 }
@@ -287,12 +318,12 @@ void taint_alu(struct taint *t, const struct sass_insn *insn)
 		return;
 	case SASS_MOVE:
 		/* Slot B; in the form of a 64-bit literal the literal. */
-		write_result(t, insn, insn->form == 2 || insn->form == 3 || insn->form == 7 ? v[2] : v[1], wide);
+		write_result(t, insn, v[taint_moved(insn)], wide);
 		return;
 	case SASS_ADD:
 		compare_sum(t, insn, operands, v);
 		for (unsigned i = 0; i < 3; i++)
-			if (negated(insn, operands, i))
+			if (taint_negated(insn, operands, i))
 				v[i] = (struct taint_pair){unscale(t, v[i].low), unscale(t, v[i].high)};
 		write_result(t, insn, join_pair(t, join_pair(t, v[0], v[1]), v[2]), wide);
 		return;
@@ -316,7 +347,7 @@ void taint_alu(struct taint *t, const struct sass_insn *insn)
 			return;
 		}
 		if (taint_fact(t, t->insn) & FACT_SECOND) {
-			write_result(t, insn, insn->form == 2 || insn->form == 3 || insn->form == 7 ? v[2] : v[1], wide);
+			write_result(t, insn, v[taint_moved(insn)], wide);
 			return;
 		}
 		mix(t, insn, v);

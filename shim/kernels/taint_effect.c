@@ -89,7 +89,7 @@ static bool negates(const struct sass_insn *insn)
 	return sass_field(insn, 72, 73) || sass_field(insn, 75, 76) || sass_field(insn, 63, 64);
 }
 
-static bool mix_compares(const struct sass_insn *insn)
+bool taint_mix_compares(const struct sass_insn *insn)
 {
 	return insn->base == OP_ICMP || insn->base == OP_LOP3 || insn->base == OP_ULOP3 || insn->base == OP_IMNMX ||
 	       insn->base == OP_046 || insn->base == OP_VIMNMX || insn->base == OP_UIMNMX;
@@ -134,7 +134,7 @@ static void arithmetic(struct taint_effect *effect, const struct program *progra
 		written = insn->base >= OP_F2F_64 && sass_field(insn, 75, 77) == 3 ? 2 : 1;
 		break;
 	default:
-		effect->records = mix_compares(insn);
+		effect->records = taint_mix_compares(insn);
 	}
 	for (unsigned i = first; i < end; i++)
 		reads_operand(effect, program, &operands[i], words);
@@ -298,15 +298,18 @@ static void simple(struct taint_effect *effect, const struct program *program, c
 }
 
 /* Instructions that move the stack pointer are followed by their literals, not by the set of R1. */
-static bool moves_stack(const struct sass_insn *insn)
+static bool moves_stack(const struct taint_effect *effect)
 {
-	return !insn->uniform && insn->d <= 1;
+	for (unsigned i = 0; i < effect->write_count; i++)
+		if (effect->writes[i].first <= 1 && effect->writes[i].first + effect->writes[i].count > 1)
+			return true;
+	return false;
 }
 
 /* Does its result, or what it leaves in other memory, depend on what was stored before? */
 static bool recalls(const struct sass_insn *insn)
 {
-	switch (insn->row ? insn->row->class : SASS_NOTHING) {
+	switch (insn->row->class) {
 	case SASS_LOAD:
 	case SASS_LOAD_256:
 	case SASS_LOAD_LOCAL:
@@ -330,7 +333,7 @@ void taint_effect(const struct program *program, uint32_t at, struct taint_effec
 	struct taint_effect *effect = ret_effect;
 	effect->read_count = effect->write_count = 0;
 	effect->acts = effect->records = effect->again = false;
-	effect->recalls = recalls(insn);
+	effect->recalls = insn->row && insn->row->class >= SASS_LOAD && recalls(insn);
 	if (insn->never)
 		return;
 	if (!insn->row) {
@@ -383,9 +386,7 @@ void taint_effect(const struct program *program, uint32_t at, struct taint_effec
 		else
 			memory(effect, program, insn);
 	}
-	bool stack = moves_stack(insn) && effect->write_count;
+	bool stack = moves_stack(effect);
 	effect->acts |= stack;
-	/* What a register holds where its predicate is true is not in its set. */
-	effect->again = stack || insn->guard != 7 || insn->row->class == SASS_STORE_LOCAL ||
-	                insn->row->class == SASS_LOAD_LOCAL;
+	effect->again = stack || insn->row->class == SASS_STORE_LOCAL || insn->row->class == SASS_LOAD_LOCAL;
 }

@@ -1,5 +1,5 @@
 /*
- * What an instruction reads and writes of the registers, as taint_step() does it: for the search from the end of the code to its beginning that finds which
+ * What an instruction reads and writes of the registers, as taint_steps() does it: for the search from the end of the code to its beginning that finds which
  * registers can still matter to an address (taint_live.c).
  */
 #ifndef CUCONST_KERNELS_TAINT_EFFECT_H
@@ -28,5 +28,8 @@ struct taint_effect {
 
 /* Of instruction `at` of the program. A superset of the reads and, as to `kills`, a subset. */
 void taint_effect(const struct program *program, uint32_t at, struct taint_effect *ret_effect);
+
+/* Do the operands of a mixing instruction meet in a comparison? */
+bool taint_mix_compares(const struct sass_insn *insn);
 
 #endif

@@ -67,8 +67,7 @@ static void join_eight(struct taint *t, struct taint_eight *known, const set_id 
 
 static struct taint_eight *find_eight(struct taint *t, const uint64_t a[2], const uint64_t b[2], uint64_t wanted)
 {
-	uint64_t h = ((a[0] ^ b[1]) * 0x9e3779b97f4a7c15u) ^ ((a[1] + wanted) * 0xff51afd7ed558ccdu) ^
-	             b[0] * 0xc4ceb9fe1a85ec53u;
+	uint64_t h = (a[0] ^ b[1] << 1) * 0x9e3779b97f4a7c15u + (a[1] ^ b[0] << 3 ^ wanted) * 0xff51afd7ed558ccdu;
 	return &t->eights[h >> 32 & (TAINT_EIGHTS - 1)];
 }
 
@@ -128,13 +127,17 @@ static void fill(struct taint *t, uint32_t place)
 static bool join_armed(struct taint *t, struct taint_entry *into)
 {
 	bool changed = false;
-	for (unsigned i = 0; i < 16; i++) {
-		set_id from = t->source.armed[i];
-		if (into->armed[i] == from || !from)
+	for (unsigned first = 0; first < 16; first += 4) {
+		uint64_t a, b;
+		memcpy(&a, into->armed + first, sizeof a);
+		memcpy(&b, t->source.armed + first, sizeof b);
+		if (a == b || !b)
 			continue;
-		set_id joined = sets_join(&t->targets, into->armed[i], from);
-		changed |= joined != into->armed[i];
-		into->armed[i] = joined;
+		for (unsigned i = first; i < first + 4; i++) {
+			set_id joined = sets_join(&t->targets, into->armed[i], t->source.armed[i]);
+			changed |= joined != into->armed[i];
+			into->armed[i] = joined;
+		}
 	}
 	into->moved |= changed;
 	return changed;
@@ -289,7 +292,8 @@ static void flow_out(struct taint *t, uint32_t id, unsigned parts)
 void taint_flow_out(struct taint *t, uint32_t id)
 {
 	set_source_now(t);
-	flow_out(t, id, FLOW_STACK | FLOW_BARRIERS);
+	/* Both come of what they were at the block's entry alone. */
+	flow_out(t, id, t->moved ? FLOW_STACK | FLOW_BARRIERS : 0);
 }
 
 bool taint_flow_through(struct taint *t, uint32_t id)

@@ -212,7 +212,7 @@ enum trait {
 
 static uint8_t traits_of(const struct taint *t, set_id set)
 {
-	uint8_t traits = t->traits[set];
+	uint8_t traits = t->sets.marks[set];
 	if (traits)
 		return traits;
 	traits = TRAIT_KNOWN;
@@ -221,7 +221,7 @@ static uint8_t traits_of(const struct taint *t, set_id set)
 			traits |= TRAIT_SLOTS;
 	if (sets_has(&t->sets, set, FROM_LOADED_LOW) || sets_has(&t->sets, set, FROM_LOADED_HIGH))
 		traits |= TRAIT_LOADED;
-	return t->traits[set] = traits;
+	return t->sets.marks[set] = traits;
 }
 
 /* Have they words of more than one slot? */
@@ -236,9 +236,9 @@ static bool several_slots(const struct taint *t, set_id a, set_id b)
 
 static void mark_compared(struct taint *t, set_id set)
 {
-	if (t->traits[set] & TRAIT_MARKED)
+	if (t->sets.marks[set] & TRAIT_MARKED)
 		return;
-	t->traits[set] |= TRAIT_MARKED;
+	t->sets.marks[set] |= TRAIT_MARKED;
 	for (size_t i = 0; i < t->sets.half; i++)
 		for (uint64_t bits = touched(t, set, i); bits; bits &= bits - 1)
 			t->paths->slots[slot_of(i, (unsigned)__builtin_ctzll(bits))].compared = true;

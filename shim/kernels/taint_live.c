@@ -8,18 +8,8 @@
 
 #define SWEEPS 64 /* then every register counts as live: sets are kept for too many, never for too few */
 #define WORDS (TAINT_REGISTERS / 64)
-#define FIRST_EFFECTS 64
-
-/*
- * What instructions read and write, packed: for each the writes, the reads, then one word that says how many of each, so that it can be read from the end.
- */
-
-#define HEADER_ACTS 0x8000u
-#define HEADER_RECORDS 0x4000u
-#define HEADER_AGAIN 0x2000u
-#define HEADER_RECALLS 0x1000u
-
-enum need { NEED_NOT, NEED_RECORDING, NEED_ALWAYS };
+#define FIRST_RANGES 256
+#define MOST_RANGES 20 /* of an instruction: ten, each in two */
 
 #define BARRIERS 16
 #define ANY_BARRIER BARRIERS /* of those that may lead to all places that are armed */
@@ -31,43 +21,59 @@ struct search {
 	uint32_t *waiting;           /* by block: a bit for each barrier from which a warp may come there */
 	struct taint_live waits[BARRIERS + 1];
 	uint32_t waits_moved[BARRIERS + 1]; /* as `moved` */
-	uint16_t *effects;
-	size_t effect_count, effect_room;
-	uint32_t *effects_end; /* by block */
-	uint8_t *needed;       /* by instruction: enum need */
-	uint32_t *headers;     /* by instruction: its header in effects */
-	uint32_t *moved;       /* by place: the sweep in which it changed last, 0: none */
+	struct taint_step *steps;           /* by instruction */
+	taint_packed *ranges;
+	size_t range_count, range_room;
+	uint32_t *moved; /* by place: the sweep in which it changed last, 0: none */
 	uint32_t sweep;
 };
 
-static uint16_t packed(const struct taint_range *range)
+/* In two where it does not lie within one word of a struct taint_live. The end of what was put there. */
+static inline taint_packed *packed(const struct taint_range *range, taint_packed *to)
 {
-	return (uint16_t)(range->first | range->count << 9 | (range->kills ? TAINT_RANGE_KILLS : 0));
+	unsigned count = range->count, room = 64 - range->first % 64u, within = count < room ? count : room;
+	*to++ = (taint_packed)(range->first | within << 9);
+	if (count > room)
+		*to++ = (taint_packed)((range->first + room) | (count - room) << 9);
+	return to;
 }
 
-static int pack_insn(struct search *search, uint32_t at)
+/* What an instruction reads and writes, packed. */
+static int pack_insn(struct search *search, uint32_t at, struct taint_live *written)
 {
 	struct taint_effect effect;
+	struct taint_step *step = &search->steps[at];
 	taint_effect(search->program, at, &effect);
-	size_t more = effect.write_count + effect.read_count + (size_t)1;
-	if (search->effect_count + more > search->effect_room) {
-		size_t room = 2 * search->effect_room;
-		uint16_t *effects = realloc(search->effects, room * sizeof *effects);
-		if (!effects)
+	if (search->range_count + MOST_RANGES > search->range_room) {
+		size_t room = 2 * search->range_room;
+		taint_packed *ranges = realloc(search->ranges, room * sizeof *ranges);
+		if (!ranges)
 			return -ENOMEM;
-		search->effects = effects;
-		search->effect_room = room;
+		search->ranges = ranges;
+		search->range_room = room;
 	}
-	uint16_t *to = search->effects + search->effect_count;
-	for (unsigned i = 0; i < effect.write_count; i++)
-		*to++ = packed(&effect.writes[i]);
+	taint_packed *from = search->ranges + search->range_count, *to = from;
+	step->insn = at;
+	step->ranges = (uint32_t)search->range_count;
+	/* Those that kill come first. */
+	for (unsigned i = 0; i < effect.write_count; i++) {
+		to = packed(&effect.writes[i], to);
+		if (effect.writes[i].kills)
+			step->kill_count = (uint8_t)(to - from);
+	}
+	step->write_count = (uint8_t)(to - from);
 	for (unsigned i = 0; i < effect.read_count; i++)
-		*to++ = packed(&effect.reads[i]);
-	*to = (uint16_t)(effect.write_count | effect.read_count << 4 | (effect.acts ? HEADER_ACTS : 0) |
-	                 (effect.records ? HEADER_RECORDS : 0) | (effect.again ? HEADER_AGAIN : 0) |
-	                 (effect.recalls ? HEADER_RECALLS : 0));
-	search->effect_count += more;
-	search->headers[at] = (uint32_t)search->effect_count - 1;
+		to = packed(&effect.reads[i], to);
+	step->read_count = (uint8_t)(to - from - step->write_count);
+	for (unsigned i = 0; i < step->write_count; i++)
+		taint_live_add(written, from[i]);
+	step->result = step->write_count ? effect.writes[0].first : 0;
+	step->single = step->kill_count == 1 && step->write_count == 1 && effect.writes[0].count == 1;
+	step->acts = effect.acts;
+	step->guarded = search->program->insns[at].guard != 7;
+	step->when = (uint8_t)(WHEN_FIRST | (effect.again ? WHEN_ANY : 0) | (effect.recalls ? WHEN_STORED : 0) |
+	                       (effect.acts || effect.records ? WHEN_RECORDING : 0));
+	search->range_count += (size_t)(to - from);
 	return 0;
 }
 
@@ -77,28 +83,26 @@ static int pack(struct search *search)
 	for (uint32_t i = 0; i < search->program->block_count && !err; i++) {
 		const struct block *block = &search->program->blocks[i];
 		for (uint32_t insn = block->first; insn <= block->last && !err; insn++)
-			err = pack_insn(search, insn);
-		search->effects_end[i] = (uint32_t)search->effect_count;
+			err = pack_insn(search, insn, &search->written[i]);
 	}
 	return err;
 }
 
 static void drop(struct taint_live *live, taint_packed range)
 {
-	unsigned first = taint_range_first(range), count = taint_range_count(range), shift = first % 64;
-	uint64_t bits = ((uint64_t)1 << count) - 1;
-	live->bits[first / 64] &= ~(bits << shift);
-	if (shift + count > 64)
-		live->bits[first / 64 + 1] &= ~(bits >> (64 - shift));
+	live->bits[taint_range_first(range) / 64] &= ~taint_range_bits(range);
 }
 
 /* Adds what is live somewhere to what is live at the end of a block, and to *more what was not yet. */
 static void take(const struct taint_live *from, struct taint_live *out, struct taint_live *more)
 {
+	struct taint_live taken = *from, were = *out, added = *more;
 	for (unsigned i = 0; i < WORDS; i++) {
-		more->bits[i] |= from->bits[i] & ~out->bits[i];
-		out->bits[i] |= from->bits[i];
+		added.bits[i] |= taken.bits[i] & ~were.bits[i];
+		were.bits[i] |= taken.bits[i];
 	}
+	*out = were;
+	*more = added;
 }
 
 /* ... where it may have changed since the block took it last. */
@@ -142,23 +146,19 @@ static void run_back(struct search *search, uint32_t id)
 {
 	const struct block *block = &search->program->blocks[id];
 	struct taint_live live = search->out[id];
-	const uint16_t *end = search->effects + search->effects_end[id];
 	for (uint32_t insn = block->last + 1; insn-- > block->first;) {
-		uint16_t header = *--end;
-		unsigned writes = header & 15, reads = header >> 4 & 15;
-		const uint16_t *first = end - reads - writes;
-		uint8_t need = header & HEADER_ACTS ? NEED_ALWAYS : header & HEADER_RECORDS ? NEED_RECORDING : NEED_NOT;
-		for (unsigned i = 0; i < writes && need != NEED_ALWAYS; i++)
-			need = taint_live_any(&live, first[i]) ? NEED_ALWAYS : need;
-		search->needed[insn] = need;
-		for (unsigned i = 0; i < writes; i++) {
-			taint_live_add(&search->written[id], first[i]);
-			if (first[i] & TAINT_RANGE_KILLS)
-				drop(&live, first[i]);
-		}
-		for (unsigned i = writes; need && i < writes + reads; i++)
-			taint_live_add(&live, first[i]);
-		end = first;
+		struct taint_step *step = &search->steps[insn];
+		const taint_packed *range = search->ranges + step->ranges, *reads = range + step->write_count;
+		uint8_t need = step->acts ? NEED_ALWAYS : step->when & WHEN_RECORDING ? NEED_RECORDING : NEED_NOT;
+		for (const taint_packed *write = range; write < reads && need != NEED_ALWAYS; write++)
+			need = taint_live_any(&live, *write) ? NEED_ALWAYS : need;
+		step->need = need;
+		if (need == NEED_NOT)
+			continue;
+		for (const taint_packed *write = range; write < range + step->kill_count; write++)
+			drop(&live, *write);
+		for (const taint_packed *read = reads; read < reads + step->read_count; read++)
+			taint_live_add(&live, *read);
 	}
 	if (!memcmp(&search->at[id], &live, sizeof live))
 		return;
@@ -265,47 +265,35 @@ static void search_back(struct search *search)
 	if (!changed)
 		return;
 	memset(search->at, 0xff, program_places(program) * sizeof *search->at);
-	memset(search->needed, NEED_ALWAYS, program->count);
+	for (uint32_t i = 0; i < program->count; i++)
+		search->steps[i].need = NEED_ALWAYS;
 }
 
-static struct taint_step step_of(const struct search *search, uint32_t insn)
-{
-	uint16_t header = search->effects[search->headers[insn]];
-	unsigned writes = header & 15, reads = header >> 4 & 15;
-	return (struct taint_step){.insn = insn,
-	                           .ranges = search->headers[insn] - writes - reads,
-	                           .write_count = writes & 15,
-	                           .read_count = reads & 15,
-	                           .records = (header & HEADER_RECORDS) != 0,
-	                           .records_only = search->needed[insn] == NEED_RECORDING,
-	                           .acts = (header & HEADER_ACTS) != 0,
-	                           .again = (header & HEADER_AGAIN) != 0,
-	                           .recalls = (header & HEADER_RECALLS) != 0};
-}
-
+/* Leaves of the steps those that are needed. */
 static int list_steps(const struct search *search, struct taint_liveness *liveness)
 {
 	const struct program *program = search->program;
-	size_t count = 0, results = 0;
-	for (uint32_t i = 0; i < program->count; i++)
-		count += search->needed[i] != NEED_NOT;
-	liveness->steps = calloc(count + 1, sizeof *liveness->steps);
+	size_t results = 0;
 	liveness->first = calloc(program->block_count + (size_t)1, sizeof *liveness->first);
-	if (!liveness->steps || !liveness->first)
+	if (!liveness->first)
 		return -ENOMEM;
-	struct taint_step *step = liveness->steps;
+	struct taint_step *to = liveness->steps;
 	for (uint32_t id = 0; id < program->block_count; id++) {
 		for (uint32_t insn = program->blocks[id].first; insn <= program->blocks[id].last; insn++) {
-			if (search->needed[insn] == NEED_NOT)
+			const struct taint_step *step = &search->steps[insn];
+			if (step->need == NEED_NOT)
 				continue;
-			*step = step_of(search, insn);
-			step->results = (uint32_t)results;
-			for (unsigned i = 0; i < step->write_count; i++)
-				results += taint_range_count(search->effects[step->ranges + i]);
-			step++;
+			*to = *step;
+			to->results = (uint32_t)results;
+			for (unsigned i = 0; i < to->write_count; i++)
+				results += taint_range_count(search->ranges[to->ranges + i]) *
+				           (to->guarded ? TAINT_GUARDED_RESULTS : 1);
+			to++;
 		}
-		liveness->first[id + 1] = (uint32_t)(step - liveness->steps);
+		liveness->first[id + 1] = (uint32_t)(to - liveness->steps);
 	}
+	struct taint_step *steps = realloc(liveness->steps, ((size_t)(to - liveness->steps) + 1) * sizeof *steps);
+	liveness->steps = steps ? steps : liveness->steps;
 	liveness->results = calloc(results + 1, sizeof *liveness->results);
 	return liveness->results ? 0 : -ENOMEM;
 }
@@ -314,19 +302,17 @@ int taint_live_find(const struct program *program, struct taint_liveness *ret_li
 {
 	size_t blocks = program->block_count;
 	struct search search = {.program = program,
-	                        .effects = calloc(FIRST_EFFECTS, sizeof *search.effects),
-	                        .effect_room = FIRST_EFFECTS,
+	                        .steps = calloc(program->count + (size_t)1, sizeof *search.steps),
+	                        .ranges = calloc(FIRST_RANGES, sizeof *search.ranges),
+	                        .range_room = FIRST_RANGES,
 	                        .at = calloc(program_places(program), sizeof *search.at),
 	                        .out = calloc(blocks + 1, sizeof *search.out),
 	                        .written = calloc(blocks + 1, sizeof *search.written),
 	                        .waiting = calloc(blocks + 1, sizeof *search.waiting),
-	                        .effects_end = calloc(blocks + 1, sizeof *search.effects_end),
-	                        .needed = calloc(program->count + (size_t)1, 1),
-	                        .headers = calloc(program->count + (size_t)1, sizeof *search.headers),
 	                        .moved = calloc(program_places(program), sizeof *search.moved)};
-	*ret_liveness = (struct taint_liveness){.at = search.at};
-	int err = search.effects && search.at && search.out && search.written && search.waiting && search.effects_end &&
-	                          search.needed && search.headers && search.moved
+	*ret_liveness = (struct taint_liveness){.at = search.at, .steps = search.steps};
+	int err = search.steps && search.ranges && search.at && search.out && search.written && search.waiting &&
+	                          search.moved
 	                  ? 0
 	                  : -ENOMEM;
 	if (!err)
@@ -338,10 +324,7 @@ int taint_live_find(const struct program *program, struct taint_liveness *ret_li
 	free(search.out);
 	free(search.written);
 	free(search.waiting);
-	ret_liveness->ranges = search.effects;
-	free(search.effects_end);
-	free(search.needed);
-	free(search.headers);
+	ret_liveness->ranges = search.ranges;
 	free(search.moved);
 	return err;
 }

@@ -14,18 +14,46 @@ struct taint_live {
 
 /* Registers that an instruction reads or writes, packed: see taint_range_first() and so on. */
 typedef uint16_t taint_packed;
-#define TAINT_RANGE_KILLS 0x8000u
+
+#define TAINT_GUARDED_RESULTS 3 /* a register's set, and those of struct taint_guarded */
+
+/* When a step must run again, though nothing has changed that it reads. */
+enum taint_when {
+	WHEN_FIRST = 1,     /* its block had not run: each step */
+	WHEN_ANY = 2,       /* always: as in struct taint_effect, or what it leaves under its guard is not kept */
+	WHEN_STORED = 4,    /* something else is stored than when its block ran last */
+	WHEN_RECORDING = 8, /* it acts, or tells something */
+};
+
+enum taint_need { NEED_NOT, NEED_RECORDING, NEED_ALWAYS };
+
+/* How a step runs: taint_short.c. */
+enum taint_plan { TAINT_UNPLANNED, TAINT_IN_FULL, TAINT_JOINS, TAINT_COMPARES };
+
+/* What becomes of a set before it is joined: taint_alu.c. */
+enum taint_turn { TURN_NONE, TURN_SCALED, TURN_SIGN, TURN_PLAIN, TURN_AGAIN, TURN_UNDO };
 
 /* An instruction that matters. */
 struct taint_step {
 	uint32_t insn;
-	uint32_t ranges;  /* in taint_liveness.ranges: what it writes, then what it reads */
-	uint32_t results; /* in taint_liveness.results: what it wrote when it ran last */
+	uint32_t ranges; /* in taint_liveness.ranges: what it writes, first what it overwrites; then what it reads */
+	uint32_t results; /* in taint_liveness.results: what it wrote when it ran last; under a guard TAINT_GUARDED_RESULTS each */
 	uint32_t literal; /* the one it leaves in its result, if `is_literal` */
-	uint8_t write_count : 4, read_count : 4;
-	bool records : 1, records_only : 1; /* as in struct taint_effect; nothing else comes of it */
-	bool acts : 1, again : 1, recalls : 1;
-	bool is_literal : 1;
+	uint8_t when;     /* enum taint_when */
+	uint8_t turn[3];  /* enum taint_turn, of its sources */
+	uint8_t kill_count, write_count, read_count;
+	uint8_t need; /* enum taint_need */
+	uint8_t plan; /* enum taint_plan */
+	bool acts, guarded;
+	bool single; /* it overwrites `result` and nothing else */
+	/* The rest, and turn[], are there once it is planned. */
+	bool is_literal;
+	bool tells;    /* runs in full while recording */
+	bool compares; /* its sources with one another */
+	bool plain;    /* its result */
+	uint8_t from_count;
+	uint16_t result;  /* register, the first that it writes */
+	uint16_t from[4]; /* registers; from TAINT_REGISTERS on sets. Of a comparison low words, then high ones */
 };
 
 struct taint_liveness {
@@ -45,22 +73,20 @@ static inline unsigned taint_range_count(taint_packed range)
 	return range >> 9 & 15;
 }
 
+/* All of it lies in one word. */
+static inline uint64_t taint_range_bits(taint_packed range)
+{
+	return (((uint64_t)1 << taint_range_count(range)) - 1) << taint_range_first(range) % 64;
+}
+
 static inline bool taint_live_any(const struct taint_live *live, taint_packed range)
 {
-	unsigned first = taint_range_first(range), count = taint_range_count(range), shift = first % 64;
-	uint64_t bits = live->bits[first / 64] >> shift;
-	if (shift + count > 64)
-		bits |= live->bits[first / 64 + 1] << (64 - shift);
-	return bits & (((uint64_t)1 << count) - 1);
+	return live->bits[taint_range_first(range) / 64] & taint_range_bits(range);
 }
 
 static inline void taint_live_add(struct taint_live *live, taint_packed range)
 {
-	unsigned first = taint_range_first(range), count = taint_range_count(range), shift = first % 64;
-	uint64_t bits = ((uint64_t)1 << count) - 1;
-	live->bits[first / 64] |= bits << shift;
-	if (shift + count > 64)
-		live->bits[first / 64 + 1] |= bits >> (64 - shift);
+	live->bits[taint_range_first(range) / 64] |= taint_range_bits(range);
 }
 
 /* 0 or -ENOMEM; to be freed in each case. */

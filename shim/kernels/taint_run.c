@@ -29,18 +29,25 @@ static void run_block(struct taint *t, uint32_t id)
 	struct taint_entry *entry = &t->entries[id];
 	enter(t, id);
 	t->first = !entry->ran;
-	t->recalled = entry->ran && entry->memory == t->memory_version;
+	t->when = WHEN_ANY;
+	if (!entry->ran)
+		t->when |= WHEN_FIRST;
+	if (entry->memory != t->memory_version)
+		t->when |= WHEN_STORED;
+	if (t->recording)
+		t->when |= WHEN_RECORDING;
 	t->changed = entry->changed;
 	if (!entry->ran)
 		memset(&t->changed, 0xff, sizeof t->changed);
+	t->changed_guarded = (struct taint_live){{0}};
 	entry->changed = (struct taint_live){{0}};
+	t->moved = t->first || entry->moved;
 	entry->ran = true;
 	entry->moved = false;
 	entry->memory = t->memory_version;
 	t->stamp++;
 	t->work += (uint32_t)(end - step) + 1;
-	for (; step < end && !t->stop; step++)
-		taint_step(t, step);
+	taint_steps(t, step, end);
 	if (t->stop)
 		return;
 	t->insn = block->last;
@@ -136,19 +143,22 @@ static int prepare_entries(struct taint *t)
 	return 0;
 }
 
-static void sum_up_step(const struct taint *t, const struct taint_step *step, struct taint_summary *summary)
+static void sum_up_step(const struct taint *t, struct taint_step *step, struct taint_summary *summary)
 {
 	const struct sass_insn *insn = &t->program->insns[step->insn];
 	const taint_packed *ranges = t->live.ranges + step->ranges;
-	summary->recalls |= step->recalls;
-	summary->tells |= step->records || step->acts;
-	if (step->records_only || taint_fact(t, step->insn) & FACT_NEVER)
+	summary->recalls |= step->when & WHEN_STORED;
+	summary->tells |= step->when & WHEN_RECORDING;
+	if (insn->never || taint_fact(t, step->insn) & FACT_NEVER)
+		step->need = NEED_NOT;
+	if (step->need != NEED_ALWAYS)
 		return;
-	for (unsigned i = 0; i < step->write_count + (unsigned)step->read_count; i++)
-		taint_live_add(i < step->write_count && ranges[i] & TAINT_RANGE_KILLS ? &summary->killed
-		                                                                      : &summary->touched,
-		               ranges[i]);
-	summary->arms |= insn->row && (insn->row->class == SASS_ARM || insn->row->class == SASS_ARM_FROM_REGISTER);
+	for (unsigned i = 0; i < step->kill_count; i++)
+		taint_live_add(&summary->killed, ranges[i]);
+	for (unsigned i = step->kill_count; i < step->write_count + (unsigned)step->read_count; i++)
+		taint_live_add(&summary->touched, ranges[i]);
+	summary->arms |= step->acts && insn->row &&
+	                 (insn->row->class == SASS_ARM || insn->row->class == SASS_ARM_FROM_REGISTER);
 }
 
 static void sum_up(struct taint *t, uint32_t id)
@@ -169,9 +179,8 @@ static int prepare(struct taint *t)
 	t->wide = calloc(t->paths->slot_count + 1, sizeof *t->wide);
 	t->whole = calloc(t->paths->slot_count + 1, sizeof *t->whole);
 	t->ones = calloc(FROM_PARAMS + t->word_count + (size_t)1, sizeof *t->ones);
-	t->traits = calloc(SETS_NONE, sizeof *t->traits);
 	t->arms = calloc(t->program->armed_count + 1, sizeof *t->arms);
-	if (!t->queue || !t->summaries || !t->wide || !t->whole || !t->ones || !t->arms || !t->traits)
+	if (!t->queue || !t->summaries || !t->wide || !t->whole || !t->ones || !t->arms)
 		return -ENOMEM;
 	int err = taint_live_find(t->program, &t->live);
 	if (!err)
@@ -222,7 +231,6 @@ int taint_run(const struct program *program, const uint8_t *facts, const struct 
 	free(t->summaries);
 	free(t->ones);
 	free(t->arms);
-	free(t->traits);
 	free(t->wide);
 	free(t->whole);
 	free(t->cells);

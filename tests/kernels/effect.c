@@ -1,5 +1,5 @@
 /*
- * What taint_effect() says an instruction reads and writes, against what taint_step() does: every row of the table, in each form, with random fields, runs
+ * What taint_effect() says an instruction reads and writes, against what taint_steps() does: every row of the table, in each form, with random fields, runs
  * twice. What it is said to depend on is the same both times, all else is not; what it leaves behind must be the same. effect [ROUNDS]
  */
 #include <ctype.h>
@@ -39,6 +39,7 @@ struct outcome {
 	size_t store_count;
 	enum paths_reason reason, stop;
 	struct taint_cell cells[64];
+	struct taint_guarded guarded[2][256];
 };
 
 static set_id any_set(const struct stage *stage)
@@ -68,7 +69,6 @@ static void set_up(struct stage *stage, unsigned sm)
 	t->ones = calloc(FROM_PARAMS + WORDS + 1, sizeof *t->ones);
 	t->guards = &stage->guard;
 	stage->guard = 1;
-	t->traits = calloc(SETS_NONE, sizeof *t->traits);
 	if (sets_init(&t->sets, FROM_PARAMS + WORDS + 1) || sets_init(&t->targets, 8))
 		abort();
 	t->all_params = sets_range(&t->sets, FROM_PARAMS, FROM_PARAMS + WORDS);
@@ -90,7 +90,6 @@ static void tear_down(struct stage *stage)
 	free(stage->t->wide);
 	free(stage->t->whole);
 	free(stage->t->ones);
-	free(stage->t->traits);
 	free(stage->t);
 	free(stage->paths.slots);
 	free(stage->paths.stores);
@@ -106,6 +105,7 @@ struct before {
 	struct taint_state now;
 	struct taint_words local_any, local_unplaced, shared, global;
 	struct taint_known known[2][256];
+	struct taint_guarded guarded[2][256];
 };
 
 static void draw_before(const struct stage *stage, struct before *before)
@@ -135,10 +135,11 @@ static void keep(const struct before *from, struct before *to, struct taint_rang
 	}
 }
 
-static void run(struct stage *stage, const struct before *before, bool recording, struct outcome *ret_outcome)
+static void run(struct stage *stage, const struct before *before, bool recording, enum taint_plan plan,
+                struct outcome *ret_outcome)
 {
 	struct taint *t = stage->t;
-	struct taint_step step = {0};
+	struct taint_step step = {.when = WHEN_FIRST, .need = NEED_ALWAYS, .plan = (uint8_t)plan};
 	t->now = before->now;
 	t->local_any = before->local_any;
 	t->local_unplaced = before->local_unplaced;
@@ -146,12 +147,13 @@ static void run(struct stage *stage, const struct before *before, bool recording
 	t->global = before->global;
 	t->stamp = 1;
 	t->first = true;
+	t->when = WHEN_FIRST;
 	t->recording = recording;
 	t->stop = PATHS_CLEAR;
 	memcpy(t->known, before->known, sizeof t->known);
-	memset(t->guarded, 0, sizeof t->guarded);
+	memcpy(t->guarded, before->guarded, sizeof t->guarded);
 	memset(t->judged, 0, sizeof t->judged);
-	memset(t->traits, 0, t->sets.count);
+	memset(t->sets.marks, 0, t->sets.count);
 	free(t->cells);
 	t->cells = NULL;
 	t->cell_count = t->cell_used = 0;
@@ -159,7 +161,8 @@ static void run(struct stage *stage, const struct before *before, bool recording
 	memset(stage->paths.stores, 0, PATHS_STORES * sizeof *stage->paths.stores);
 	stage->paths.store_count = 0;
 	stage->paths.reason = PATHS_CLEAR;
-	taint_step(t, &step);
+	if (!stage->insn.never)
+		taint_steps(t, &step, &step + 1);
 	memset(ret_outcome, 0, sizeof *ret_outcome);
 	ret_outcome->now = t->now;
 	ret_outcome->local_any = t->local_any;
@@ -168,6 +171,7 @@ static void run(struct stage *stage, const struct before *before, bool recording
 	ret_outcome->global = t->global;
 	memcpy(ret_outcome->slots, stage->paths.slots, sizeof ret_outcome->slots);
 	memcpy(ret_outcome->stores, stage->paths.stores, sizeof ret_outcome->stores);
+	memcpy(ret_outcome->guarded, t->guarded, sizeof ret_outcome->guarded);
 	ret_outcome->store_count = stage->paths.store_count;
 	ret_outcome->reason = stage->paths.reason;
 	ret_outcome->stop = t->stop;
@@ -223,6 +227,19 @@ static bool quiet(const struct before *before, const struct outcome *outcome)
 	       outcome->now.stack == before->now.stack;
 }
 
+/* In short as in full, whatever registers hold where the predicate is true. */
+static const char *short_wrong(struct stage *stage, struct before *before, bool recording)
+{
+	struct outcome outcome[2];
+	for (unsigned i = 0; i < 512; i++)
+		before->guarded[i / 256][i % 256] =
+			(struct taint_guarded){draw() % 2, draw() % 2, {any_set(stage), any_set(stage)}};
+	before->guarded[0][SASS_RZ].stamp = before->guarded[1][stage->program.machine.uniform_zero].stamp = 0;
+	run(stage, before, recording, TAINT_UNPLANNED, &outcome[0]);
+	run(stage, before, recording, TAINT_IN_FULL, &outcome[1]);
+	return memcmp(&outcome[0], &outcome[1], sizeof outcome[0]) ? "in short it does something else" : NULL;
+}
+
 static const char *wrong(struct stage *stage, const struct taint_effect *effect, bool recording)
 {
 	struct before before[2];
@@ -247,8 +264,10 @@ static const char *wrong(struct stage *stage, const struct taint_effect *effect,
 		memcpy(before[1].now.armed, before[0].now.armed, sizeof before[0].now.armed);
 	}
 	for (unsigned i = 0; i < 2; i++)
-		run(stage, &before[i], recording, &outcome[i]);
+		run(stage, &before[i], recording, TAINT_UNPLANNED, &outcome[i]);
 	const char *what = registers_wrong(effect, before, outcome);
+	if (!what)
+		what = short_wrong(stage, &before[0], recording);
 	if (what)
 		return what;
 	if (memory && !same_memory(&outcome[0], &outcome[1]))
