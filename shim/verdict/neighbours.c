@@ -11,14 +11,15 @@
 #include "shim/kernels/slot_verdict.h"
 #include "shim/verdict/granules.h"
 
-#define WRITERS 64   /* kernels by parameter that are told apart in one allocation; beyond, the oldest makes room */
+#define WRITERS 512  /* kernels by parameter that are told apart in one allocation; beyond, the oldest makes room */
+#define PLACES 64    /* where checked launches of them came from; of two that meet here the last one */
 #define TALLIES 1024 /* the same, of which only the number of launches is kept: a foreach kernel has 500 pointers */
 #define PROBES 8
 #define OVERLAPPING                                                                                                    \
 	8 /* neighbourhoods that hold one address: one, and for an instant those that it takes the place of */
 #define FIRST_REACH ((uint64_t)1 << 16)
 
-/* Where a checked launch of it came from. Apart from the writers, which are looked through at each look back. */
+/* Where a checked launch came from. Apart from the writers, which are looked through at each look back. */
 struct place {
 	uint64_t key;
 	struct site site;
@@ -29,7 +30,7 @@ struct neighbourhood {
 	struct writer writers[WRITERS];
 	struct tally tallies[TALLIES];
 	/* Under the lock. */
-	struct place places[WRITERS]; /* of each writer */
+	struct place places[PLACES];
 	unsigned protections;
 	struct neighbourhood *next; /* of those that are out of use */
 };
@@ -56,8 +57,9 @@ static void empty(struct neighbourhood *used)
 		struct writer *writer = &used->writers[i];
 		atomic_store_explicit(&writer->key, 0, memory_order_relaxed);
 		atomic_store_explicit(&writer->last, 0, memory_order_relaxed);
-		used->places[i].key = 0;
 	}
+	for (size_t i = 0; i < PLACES; i++)
+		used->places[i].key = 0;
 	for (size_t i = 0; i < TALLIES; i++) {
 		atomic_store_explicit(&used->tallies[i].key, 0, memory_order_relaxed);
 		atomic_store_explicit(&used->tallies[i].count, 0, memory_order_relaxed);
@@ -149,11 +151,22 @@ static struct report_kernel kernel_of(uint64_t key, bool inside)
 	                              .code.reason = paths ? paths_reason_text(paths->reason) : NULL};
 }
 
+static size_t hash_of(uint64_t key)
+{
+	return key * 0x9e3779b97f4a7c15u >> 32;
+}
+
+/* Under the lock. */
+static struct place *place_at(struct neighbourhood *neighbourhood, uint64_t key)
+{
+	return &neighbourhood->places[hash_of(key) % PLACES];
+}
+
 /* The slot's writer. Another thread may take its place at the same time: then one launch less is told. */
 static HOOK_HOT struct writer *writer_at(struct neighbourhood *neighbourhood, uint64_t key)
 {
 	struct writer *oldest = NULL;
-	size_t at = key * 0x9e3779b97f4a7c15u >> 32;
+	size_t at = hash_of(key);
 	for (size_t i = 0; i < PROBES; i++) {
 		struct writer *writer = &neighbourhood->writers[(at + i) % WRITERS];
 		uint64_t there = 0;
@@ -174,7 +187,7 @@ static HOOK_HOT struct writer *writer_at(struct neighbourhood *neighbourhood, ui
 static HOOK_HOT struct tally *tally_at(struct neighbourhood *neighbourhood, uint64_t key)
 {
 	struct tally *least = NULL;
-	size_t at = key * 0x9e3779b97f4a7c15u >> 32;
+	size_t at = hash_of(key);
 	for (size_t i = 0; i < PROBES; i++) {
 		struct tally *tally = &neighbourhood->tallies[(at + i) % TALLIES];
 		uint64_t there = 0;
@@ -202,8 +215,10 @@ static void absorb(struct neighbourhood *into, struct neighbourhood *from)
 		atomic_store(&writer->last, atomic_load(&old->last));
 		atomic_store(&writer->value, atomic_load(&old->value));
 		atomic_store(&writer->api, atomic_load(&old->api));
-		into->places[writer - into->writers] = from->places[i];
 	}
+	for (size_t i = 0; i < PLACES; i++)
+		if (from->places[i].key)
+			into->places[i] = from->places[i];
 	for (size_t i = 0; i < TALLIES; i++) {
 		uint64_t key = atomic_load(&from->tallies[i].key);
 		if (key)
@@ -359,10 +374,8 @@ void neighbours_keep_site(const struct call_slot *slot, const struct site *site)
 	uint64_t key = key_of(slot);
 	size_t count = holders_of(slot, found);
 	for (size_t i = 0; i < count; i++) {
-		struct neighbourhood *neighbourhood = found[i]->attachment;
-		struct place *place = &neighbourhood->places[writer_at(neighbourhood, key) - neighbourhood->writers];
 		lock_acquire(&lock);
-		*place = (struct place){key, *site};
+		*place_at(found[i]->attachment, key) = (struct place){key, *site};
 		lock_release(&lock);
 	}
 	put_each(found, count);
@@ -370,7 +383,7 @@ void neighbours_keep_site(const struct call_slot *slot, const struct site *site)
 
 /* One to be named. */
 struct named {
-	const struct neighbourhood *neighbourhood;
+	struct neighbourhood *neighbourhood;
 	size_t nth;
 	uint64_t key, last;
 };
@@ -390,7 +403,7 @@ static size_t insert(struct named *list, size_t count, size_t max, const struct 
 static struct report_kernel tell(const struct named *named, const struct range *range)
 {
 	const struct writer *writer = &named->neighbourhood->writers[named->nth];
-	const struct place *place = &named->neighbourhood->places[named->nth];
+	const struct place *place = place_at(named->neighbourhood, named->key);
 	uint64_t value = atomic_load_explicit(&writer->value, memory_order_relaxed);
 	struct report_kernel kernel = kernel_of(named->key, value >= range->start && value < range->end);
 	kernel.value = value;
@@ -409,7 +422,7 @@ size_t neighbours_writers(const struct range *range, uint64_t since, struct repo
 	size_t holders = holding(range->start, found), count = 0;
 	max = max < NEIGHBOURS_WRITERS ? max : NEIGHBOURS_WRITERS;
 	for (size_t i = 0; max && i < holders; i++) {
-		const struct neighbourhood *neighbourhood = found[i]->attachment;
+		struct neighbourhood *neighbourhood = found[i]->attachment;
 		for (size_t k = 0; k < WRITERS; k++) {
 			uint64_t last = atomic_load_explicit(&neighbourhood->writers[k].last, memory_order_acquire);
 			const struct named named = {neighbourhood, k, atomic_load(&neighbourhood->writers[k].key), last};

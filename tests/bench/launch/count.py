@@ -14,7 +14,7 @@ import tempfile
 
 BATCH = 200  # launches, as in launch_bench.c
 FEW, MANY = 5, 25
-PLAIN = ("direct", "nothing", "elsewhere", "between", "near", "clean", "runtime", "gemv", "table_beside", "table", "hit", "many", "apart")
+PLAIN = ("direct", "nothing", "elsewhere", "between", "near", "clean", "runtime", "gemv", "table_beside", "table", "hit", "many", "apart", "step")
 STRICT = ("clean", "gemv", "swapped", "swapped_many")
 
 

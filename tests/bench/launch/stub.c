@@ -104,7 +104,9 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *ret, CUmodule module, const char
 
 EXPORT CUresult cuFuncGetName(const char **ret, CUfunction function)
 {
-	*ret = names[(uintptr_t)function];
+	uintptr_t number = (uintptr_t)function;
+
+	*ret = number < STUB_MODEL ? names[number] : names[number % 3 ? STUB_FOUR : STUB_READER];
 	return CUDA_SUCCESS;
 }
 

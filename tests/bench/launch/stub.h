@@ -8,6 +8,7 @@
 
 #define STUB_TENSORS 16
 #define STUB_WORDS 64
+#define STUB_MODEL_KERNELS 150
 
 /* Function handles. */
 enum {
@@ -17,7 +18,8 @@ enum {
 	STUB_STRUCT, /* one struct of STUB_TENSORS pointers */
 	STUB_READER, /* (pointer, pointer, pointer, int): stores nothing; the two before store through all */
 	STUB_GEMV, /* one struct of STUB_WORDS words: word 0, 2 and 4 are read through, 6 is stored through, others are numbers */
-	STUB_TABLE, /* (pointer, pointer, pointer, int): stores through an address loaded from the third */
+	STUB_MODEL = 100, /* and STUB_MODEL_KERNELS - 1 more: as STUB_FOUR or, every third, STUB_READER */
+	STUB_TABLE = 7,   /* (pointer, pointer, pointer, int): stores through an address loaded from the third */
 };
 
 struct stub_dim {

@@ -280,7 +280,7 @@ Test(memo, places_that_others_took, .init = set_up)
 	for (unsigned i = 0; i < 39; i++)
 		list[i] = &values[i];
 	list[39] = &number;
-	for (unsigned i = 0; i < 8 * 39; i++) {
+	for (unsigned i = 0; i < 40 * 39; i++) {
 		has_paths(function(2 + i / 39, 39), &all_stored);
 		values[i % 39] = BESIDE;
 		judge(function(2 + i / 39, 39), list);
@@ -289,6 +289,29 @@ Test(memo, places_that_others_took, .init = set_up)
 	cr_assert(!passes(function(1, 1), params), "its place among those who are named is gone");
 	judge_often(function(1, 1), params);
 	cr_assert(passes(function(1, 1), params), "and it has another one");
+}
+
+/* A step of a model: the same launches in the same order, by many kernels, in one pool. */
+Test(memo, the_launches_of_a_models_step, .init = set_up)
+{
+	enum { LAUNCHES = 512, KERNELS = 150, ROUNDS_BEFORE = 20 };
+	uint64_t values[3];
+	int number = 7;
+	void *params[] = {&values[0], &values[1], &values[2], &number};
+	unsigned passed = 0;
+	for (unsigned i = 0; i < KERNELS; i++)
+		has_paths(function(10 + i, 3), &all_stored);
+	for (unsigned round = 0; round <= ROUNDS_BEFORE; round++)
+		for (unsigned nth = 0; nth < LAUNCHES; nth++) {
+			CUfunction of = function(10 + nth * 7919 % KERNELS, 3);
+			for (unsigned i = 0; i < 3; i++)
+				values[i] = BESIDE + (nth * 3 + i) * 8;
+			if (passes(of, params))
+				passed += round == ROUNDS_BEFORE;
+			else
+				judge(of, params);
+		}
+	cr_assert_gt(passed, LAUNCHES * 3 / 4, "%u", passed);
 }
 
 /* Another launch's place is not taken for this one's, whatever shares it. */
