@@ -19,7 +19,8 @@ struct now {
 /* How many words each parameter has. False: not known. */
 static inline bool read_layout(const struct now *now, uint64_t words[MEMO_PARAMS / MEMO_WORD], size_t *ret_params)
 {
-	struct memo_layout *layout = memo_layout_of(now->tables, now->function);
+	struct memo_layout *layout = memo_layouts_of(now->tables, now->function);
+	layout += memo_peek(&layout->function) != now->function;
 	uint32_t sequence = atomic_load_explicit(&layout->sequence, memory_order_acquire);
 	*ret_params = atomic_load_explicit(&layout->params, memory_order_acquire);
 	if (sequence & 1 || *ret_params > MEMO_PARAMS || memo_peek(&layout->function) != now->function ||
@@ -135,18 +136,29 @@ static inline void read_notes(struct found *found)
 	}
 }
 
-/* False: another launch's place; or the place of a note is another's by now; or the launch is one that is to be checked. */
+/* False: it has no place. */
+static inline bool find_place(struct found *found, const struct now *now)
+{
+	struct memo_place *first = memo_places_of(now->tables, now->mixed);
+	for (found->place = first; found->place != first + MEMO_WAYS; found->place++) {
+		found->sequence = atomic_load_explicit(&found->place->sequence, memory_order_acquire);
+		found->counts = atomic_load_explicit(&found->place->counts, memory_order_acquire);
+		if (!(found->sequence & 1) && same_launch(found->place, now, found->word, found->counts))
+			return true;
+	}
+	return false;
+}
+
+/* False: it has no place; or the place of a note is another's by now; or the launch is one that is to be checked. */
 static inline bool read_place(struct found *found, const struct now *now)
 {
-	struct memo_place *place = memo_place_of(now->tables, now->mixed);
-	found->place = place;
-	found->sequence = atomic_load_explicit(&place->sequence, memory_order_acquire);
-	found->counts = atomic_load_explicit(&place->counts, memory_order_acquire);
+	if (!find_place(found, now))
+		return false;
 	size_t notes = notes_of(found), guards = found->counts >> 24;
-	if (found->sequence & 1 || notes > MEMO_NOTES || !same_launch(place, now, found->word, found->counts))
+	if (notes > MEMO_NOTES)
 		return false;
 	read_notes(found);
-	if ((guards && !guards_hold(place, now->params, guards, found->sequence)) || !is_held(found))
+	if ((guards && !guards_hold(found->place, now->params, guards, found->sequence)) || !is_held(found))
 		return false;
 	for (size_t i = 0; i < notes; i++)
 		if (!neighbours_mark_waits(&found->note[i]))

@@ -11,6 +11,8 @@
 
 #define MEMO_LAYOUTS_BITS 10
 #define MEMO_PLACES_BITS 11
+#define MEMO_WAYS                                                                                                      \
+	2 /* entries, side by side, where a function or a launch may be: with one, a fifth of 500 launches would have to share */
 #define MEMO_PARAMS 40     /* of a function whose launches are kept */
 #define MEMO_GUARDS 8      /* conditions on the values of the parameters */
 #define MEMO_NO_CONCERN 15 /* in place of a verdict */
@@ -80,15 +82,16 @@ static inline uint64_t memo_mixed(uint64_t mixed, uint64_t word)
 	return (mixed ^ word) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-static inline struct memo_layout *memo_layout_of(struct memo_tables *tables, uint64_t function)
+/* The first of MEMO_WAYS. */
+static inline struct memo_layout *memo_layouts_of(struct memo_tables *tables, uint64_t function)
 {
-	return &tables->layouts[memo_mixed(0, function) >> (64 - MEMO_LAYOUTS_BITS)];
+	return &tables->layouts[(memo_mixed(0, function) >> (64 - MEMO_LAYOUTS_BITS)) & ~(uint64_t)(MEMO_WAYS - 1)];
 }
 
-/* `mixed`: the function, and then each word. */
-static inline struct memo_place *memo_place_of(struct memo_tables *tables, uint64_t mixed)
+/* The same. `mixed`: the function, and then each word. */
+static inline struct memo_place *memo_places_of(struct memo_tables *tables, uint64_t mixed)
 {
-	return &tables->places[mixed >> (64 - MEMO_PLACES_BITS)];
+	return &tables->places[(mixed >> (64 - MEMO_PLACES_BITS)) & ~(uint64_t)(MEMO_WAYS - 1)];
 }
 
 static inline struct memo_note *memo_note_of(struct memo_place *place, size_t nth)

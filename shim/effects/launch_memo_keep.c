@@ -31,10 +31,25 @@ static void write_end(_Atomic uint32_t *sequence)
 	atomic_fetch_add_explicit(sequence, 1, memory_order_release);
 }
 
+/* Where there is room among MEMO_WAYS: what is there is as good as none when its stamp is another. */
+static size_t way_of(uint64_t first_stamp, uint64_t second_stamp, uint64_t stamp, uint64_t hash)
+{
+	return first_stamp != stamp ? 0 : second_stamp != stamp ? 1 : hash & 1;
+}
+
+static struct memo_layout *layout_of(struct memo_tables *tables, uint64_t function, uint64_t stamp)
+{
+	struct memo_layout *first = memo_layouts_of(tables, function);
+	for (size_t way = 0; way < MEMO_WAYS; way++)
+		if (memo_peek(&first[way].function) == function)
+			return &first[way];
+	return &first[way_of(memo_peek(&first[0].stamp), memo_peek(&first[1].stamp), stamp, memo_mixed(0, function))];
+}
+
 /* False: too many parameters, or too large ones. */
 static bool keep_layout(struct memo_tables *tables, const struct function_info *info, uint64_t stamp)
 {
-	struct memo_layout *layout = memo_layout_of(tables, (uintptr_t)info->function);
+	struct memo_layout *layout = layout_of(tables, (uintptr_t)info->function, stamp);
 	uint8_t words[MEMO_PARAMS] = {0};
 	if (info->param_count > MEMO_PARAMS)
 		return false;
@@ -106,13 +121,27 @@ static void write_place(struct memo_place *place, const struct function_info *in
 	}
 }
 
+static bool is_of(const struct memo_place *place, const struct function_info *info, const struct memo_draft *draft)
+{
+	uint32_t counts = atomic_load_explicit(&place->counts, memory_order_acquire);
+	bool same = memo_peek(&place->function) == (uintptr_t)info->function && (counts >> 8 & 0xff) == draft->words &&
+	            memo_peek(&place->at) == packed(draft->at, draft->words);
+	for (size_t i = 0; same && i < draft->words; i++)
+		same = memo_peek(&place->word[i]) == draft->word[i];
+	return same;
+}
+
 static struct memo_place *place_of(struct memo_tables *tables, const struct function_info *info,
                                    const struct memo_draft *draft)
 {
 	uint64_t mixed = memo_mixed(0, (uintptr_t)info->function);
 	for (size_t i = 0; i < draft->words; i++)
 		mixed = memo_mixed(mixed, draft->word[i]);
-	return memo_place_of(tables, mixed);
+	struct memo_place *first = memo_places_of(tables, mixed);
+	for (size_t way = 0; way < MEMO_WAYS; way++)
+		if (is_of(&first[way], info, draft))
+			return &first[way];
+	return &first[way_of(memo_peek(&first[0].stamp), memo_peek(&first[1].stamp), draft->stamp, mixed)];
 }
 
 /* Begins to write the launch's place. NULL: it cannot be kept. */
