@@ -101,19 +101,19 @@ static int read_loads(struct dl_phdr_info *info, size_t size, void *data)
 /*
  * Py_IsInitialized, or NULL. Looking through every library's symbols is not for every launch of a program without
  * Python: once it was absent, it is looked for again when something more was loaded. To ask for that takes the loader's
- * lock, so it is done every millisecond or two: it takes an interpreter longer to start once it is loaded.
+ * lock, so it is done every millisecond or two, or `now`: it takes an interpreter longer to start once it is loaded.
  */
-static void *find_initialized(void *(*lookup)(const char *))
+static void *find_initialized(void *(*lookup)(const char *), bool now)
 {
 	static _Atomic uint64_t absent; /* this many objects had been loaded then; 0: not looked for yet */
 	static _Atomic uint64_t asked;  /* when, in cycles */
-	uint64_t loads = 0, now = __builtin_ia32_rdtsc();
+	uint64_t loads = 0, cycles = __builtin_ia32_rdtsc();
 	void *found;
 
-	if (now - atomic_load_explicit(&asked, memory_order_relaxed) < ASK_CYCLES &&
+	if (!now && cycles - atomic_load_explicit(&asked, memory_order_relaxed) < ASK_CYCLES &&
 	    atomic_load_explicit(&absent, memory_order_relaxed))
 		return NULL;
-	atomic_store_explicit(&asked, now, memory_order_relaxed);
+	atomic_store_explicit(&asked, cycles, memory_order_relaxed);
 	dl_iterate_phdr(read_loads, &loads);
 	if (loads == atomic_load_explicit(&absent, memory_order_relaxed))
 		return NULL;
@@ -124,14 +124,14 @@ static void *find_initialized(void *(*lookup)(const char *))
 }
 
 /* FOUND, UNUSABLE, or NOT_FOUND: there is no interpreter yet. */
-static int find(struct interpreter *ret)
+static int find(struct interpreter *ret, bool now)
 {
 	void *(*lookup)(const char *) = atomic_load(&resolver);
 	int (*initialized)(void);
 
 	if (!lookup)
 		return NOT_FOUND;
-	initialized = (int (*)(void))(uintptr_t)find_initialized(lookup);
+	initialized = (int (*)(void))(uintptr_t)find_initialized(lookup, now);
 	if (!initialized || !initialized())
 		return NOT_FOUND;
 	ret->this_thread = (void *(*)(void))(uintptr_t)lookup("PyGILState_GetThisThreadState");
@@ -156,9 +156,9 @@ static void say_unusable(uint32_t version)
 }
 
 /* Looked for again as long as there is none: Python may be loaded late. `room` is for one that another thread is publishing. */
-static __attribute__((noinline)) const struct interpreter *look_for(struct interpreter *room)
+static __attribute__((noinline)) const struct interpreter *look_for(struct interpreter *room, bool now)
 {
-	int state = find(room), none = NOT_FOUND;
+	int state = find(room, now), none = NOT_FOUND;
 
 	if (state != NOT_FOUND && atomic_compare_exchange_strong(&found_state, &none, PUBLISHING)) {
 		interpreter = *room;
@@ -174,6 +174,14 @@ bool python_known(void)
 	return atomic_load_explicit(&found_state, memory_order_relaxed) == FOUND;
 }
 
+bool python_appeared(void)
+{
+	struct interpreter room;
+	int state = atomic_load_explicit(&found_state, memory_order_relaxed);
+
+	return (state == NOT_FOUND || state == PUBLISHING) && look_for(&room, true);
+}
+
 /* The interpreter, or NULL. */
 static const struct interpreter *get(struct interpreter *room)
 {
@@ -181,7 +189,7 @@ static const struct interpreter *get(struct interpreter *room)
 
 	if (state == FOUND)
 		return &interpreter;
-	return state == UNUSABLE ? NULL : look_for(room);
+	return state == UNUSABLE ? NULL : look_for(room, false);
 }
 
 struct walk {

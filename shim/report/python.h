@@ -22,4 +22,7 @@ int python_capture(struct site_frame *out, int max, bool (*is_library)(const cha
 /* Has a capture met an interpreter whose frames can be read? Until then only python_capture() says whether there is one by now. */
 bool python_known(void);
 
+/* Is there one by now, of which no capture knew? A capture asks at most every millisecond or two, this each time. */
+bool python_appeared(void);
+
 #endif

@@ -265,13 +265,22 @@ static uint64_t find_here(struct ring *ring, const struct wanted *wanted)
 
 /*
  * Without asking whether there is an interpreter by now, and what it runs: a thread that runs Python has frames of its own for that, so a stack that was the same when it ran none runs
- * none. 0: not known.
+ * none. That it did is sure: look_again() came before. 0: not known.
  */
 static uint64_t find_without_python(struct ring *ring, const struct wanted *wanted)
 {
 	struct wanted whole = *wanted;
 	whole.whole = true;
 	return python_known() ? 0 : find_here(ring, &whole);
+}
+
+/* Before a place is written down as one without Python: nobody may ask again of this stack. */
+static HOOK_COLD void look_again(struct site *site)
+{
+	int saved = errno;
+	if (python_appeared())
+		site_capture_python(site);
+	errno = saved;
 }
 
 /* Not inlined: the stack pointer is that of a frame whose distance to the hook's is always the same. */
@@ -293,7 +302,11 @@ HOOK_HOT __attribute__((noinline)) uint64_t site_ring_here(void *caller, unsigne
 		return number;
 	site_capture_python(&site);
 	number = find_here(ring, &wanted);
-	return number ? number : write_here(ring, hint_here(ring, &wanted), &site, &wanted);
+	if (number)
+		return number;
+	if (!site.python_count)
+		look_again(&site);
+	return write_here(ring, hint_here(ring, &wanted), &site, &wanted);
 }
 
 /* False: it is overwritten meanwhile. */

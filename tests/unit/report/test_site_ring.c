@@ -1,8 +1,12 @@
 /* The ring of places: what is told by a number is the place that was put there, as long as the header says. */
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/time.h>
+#include <unistd.h>
 
+#include "shim/report/python.h"
 #include "tests/unit/report/site_ring_sites.h"
 
 #define ROUNDS 10000
@@ -200,6 +204,67 @@ Test(site_ring, here_where_many_frames_return_to_the_callers_address)
 	for (int round = 0; round < 3; round++)
 		for (int depth = 0; depth < 2 * SITE_NATIVE_FRAMES; depth++)
 			turn(around, depth);
+}
+
+/* An interpreter that is loaded and starts in the middle, and runs nothing. */
+static bool loaded, started;
+
+static int is_initialized(void)
+{
+	return started;
+}
+
+static void *no_thread_state(void)
+{
+	return NULL;
+}
+
+static void *look_up(const char *symbol)
+{
+	static unsigned long version = 0x030b07f0, type;
+	if (!loaded)
+		return NULL;
+	if (!strcmp(symbol, "Py_Version"))
+		return &version;
+	if (!strcmp(symbol, "Py_IsInitialized"))
+		return (void *)(uintptr_t)is_initialized;
+	if (!strcmp(symbol, "PyGILState_GetThisThreadState"))
+		return (void *)(uintptr_t)no_thread_state;
+	return strstr(symbol, "_Type") ? &type : NULL;
+}
+
+/* Asks for Python where the ring does, and nowhere else. */
+static __attribute__((noinline)) uint64_t quiet_hook(void)
+{
+	uint64_t number = site_ring_here(__builtin_return_address(0), 1);
+	__asm__ volatile("# in");
+	return number;
+}
+
+static __attribute__((noinline)) uint64_t from_another_place(void)
+{
+	uint64_t number = quiet_hook();
+	__asm__ volatile("# there");
+	return number;
+}
+
+/* It is asked for now and then; a place that was met between that and the next time may be one that Python calls from. */
+Test(site_ring, python_that_started_since_it_was_asked_for)
+{
+	site_prepare();
+	site_ring_start();
+	site_set_resolver(look_up);
+	quiet_hook();
+	loaded = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_LOCAL);
+	cr_assert(loaded);
+	usleep(20000);
+	cr_assert(quiet_hook() && !python_known());
+	started = true;
+	for (int i = 0; i < 3; i++) {
+		cr_assert(from_another_place());
+		usleep(20000);
+	}
+	cr_assert(python_known());
 }
 
 /*
