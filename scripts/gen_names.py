@@ -31,6 +31,11 @@ class Name:
         return [re.search(r"(\w+)$", p).group(1) for p in self.params]
 
     @property
+    def passes_more(self):
+        """Takes one word more than some callers give."""
+        return self.params[-1].startswith("uintptr_t ")
+
+    @property
     def prototype(self):
         return f"int {self.symbol}({', '.join(self.params)})"
 
@@ -51,6 +56,14 @@ def header(names):
     out = [f"/* {MADE} */", "#ifndef CUCONST_NAMES_TABLE_H", "#define CUCONST_NAMES_TABLE_H", "", "enum name_id {"]
     out += [f"\tNAME_{n.symbol}," for n in names]
     return out + ["\tNAME_COUNT", "};", ""] + [f"{n.prototype};" for n in names] + ["", "#endif", ""]
+
+
+def pass_on(name):
+    """The call while there is nothing to name: a jump, before which the words on the stack are written where they are. The last of them may be the caller's own, and change meanwhile."""
+    call = f"real({', '.join(name.arguments)})"
+    if not name.passes_more:
+        return ["\tif (!name_wanted())", f"\t\treturn {call};"]
+    return ["\tif (!name_wanted()) {", f"\t\tint answer = {call};", "\t\tNAME_NO_JUMP(answer);", "\t\treturn answer;", "\t}"]
 
 
 def hooks(names):
@@ -77,8 +90,7 @@ def hooks(names):
                 f"\t__typeof__({n.symbol}) *real = name_of_last(NAME_{n.symbol}, caller);",
                 "\tif (HOOK_UNLIKELY(!real))",
                 f"\t\treturn entered_{n.symbol}({', '.join([*n.arguments, 'caller'])});",
-                "\tif (!name_wanted())",
-                f"\t\treturn real({arguments});",
+                *pass_on(n),
                 f"\tname_begin(\"{n.symbol}\", caller);",
                 f"\tint result = real({arguments});",
                 "\tname_end();",

@@ -92,6 +92,9 @@ static inline bool name_wanted(void)
 	       atomic_load_explicit(&hook_line.names, memory_order_relaxed) && !hook_thread.outer.api;
 }
 
+/* After a call: no jump stands for it. */
+#define NAME_NO_JUMP(result) __asm__ volatile("" : "+r"(result))
+
 /* It is, from here to name_end() on the same thread. `api`: static text. */
 static inline void name_begin(const char *api, void *caller)
 {

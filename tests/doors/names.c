@@ -2,6 +2,9 @@
  * names CASE: a hook on a runtime function calls the library that the program would have called. Runs under the
  * preload.
  */
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "check.h"
 
 static void *open_env(const char *variable, int flags)
@@ -126,6 +129,50 @@ static void arguments_arrive(void)
 	CHECK_EQUAL(last[7], 40);
 }
 
+/* A stack that ends with what a caller of eight words passes there, and with a variable of its own. */
+static struct {
+	_Alignas(64) uint8_t below[1 << 16];
+	uint64_t seventh, eighth;
+	_Atomic uint64_t own;
+} stack;
+static _Atomic bool done;
+
+static void *count(void *counted)
+{
+	uint64_t times = 0;
+	for (; !atomic_load_explicit(&done, memory_order_relaxed); times++)
+		atomic_fetch_add_explicit(&stack.own, 1, memory_order_relaxed);
+	*(uint64_t *)counted = times;
+	return NULL;
+}
+
+static void call_with_eight(void *function)
+{
+	register uint64_t r8 __asm__("r8") = 5, r9 __asm__("r9") = 6;
+	uint64_t rdi = 1, rsi = 2, rdx = 3, rcx = 4;
+	__asm__ volatile("mov %%rsp, %%rbx\n\tmov %[stack], %%rsp\n\tcall *%[function]\n\tmov %%rbx, %%rsp"
+	                 : "+D"(rdi), "+S"(rsi), "+d"(rdx), "+c"(rcx), "+r"(r8), "+r"(r9)
+	                 : [stack] "r"(&stack.seventh), [function] "a"(function)
+	                 : "rbx", "r10", "r11", "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6",
+	                   "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+}
+
+/* A hook that passes on one word more than its caller gave reads a variable of the caller's; another thread may write it meanwhile. */
+static void a_word_of_the_callers_is_left_alone(void)
+{
+	static const char *const batches[] = {"cudaMemcpyBatchAsync", "cudaMemcpyBatchAsync_ptsz"};
+	void *new = open_env("CUDART_13", RTLD_LOCAL), *functions[2] = {dlsym(new, batches[0]), dlsym(new, batches[1])};
+	uint64_t counted;
+	pthread_t other;
+	CHECK(is_hook(functions[0]) && is_hook(functions[1]));
+	CHECK(!pthread_create(&other, NULL, count, &counted));
+	for (int i = 0; i < 10000000; i++)
+		call_with_eight(functions[i & 1]);
+	atomic_store(&done, true);
+	CHECK(!pthread_join(other, NULL));
+	CHECK_EQUAL(stack.own, counted);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -139,6 +186,7 @@ static const struct {
 	TEST(by_handle),
 	TEST(global_scope),
 	TEST(arguments_arrive),
+	TEST(a_word_of_the_callers_is_left_alone),
 	/* clang-format on */
 };
 
