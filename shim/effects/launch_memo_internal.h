@@ -11,8 +11,8 @@
 
 #define MEMO_LAYOUTS_BITS 10
 #define MEMO_PLACES_BITS 11
-#define MEMO_WAYS                                                                                                      \
-	2 /* entries, side by side, where a function or a launch may be: with one, a fifth of 500 launches would have to share */
+/* Entries, side by side, where a function or a launch may be: with one, a fifth of 500 launches would have to share. */
+#define MEMO_WAYS 2
 #define MEMO_PARAMS 40     /* of a function whose launches are kept */
 #define MEMO_GUARDS 8      /* conditions on the values of the parameters */
 #define MEMO_NO_CONCERN 15 /* in place of a verdict */
