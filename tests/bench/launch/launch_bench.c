@@ -162,8 +162,10 @@ static void hooked_apart(void)
 		check(cuMemAlloc(&small, BYTES), "cuMemAlloc");
 		check(cuconst_protect(small, BYTES, "small", 0, NULL, &handle), "cuconst_protect");
 	}
+	/* Which of them lies lower depends on where the process has its memory. */
+	CUdeviceptr low = small < region ? small : region + RANGES * STRIDE, high = small < region ? region : small;
 	for (int i = 0; i < 3; i++)
-		at[i] = small + (region - small) / 4 * (CUdeviceptr)(i + 1) + turn++ * STRIDE;
+		at[i] = low + (high - low) / 4 * (CUdeviceptr)(i + 1) + turn++ * LINE;
 	cuLaunchKernel((CUfunction)STUB_FOUR, 1, 1, 1, 1, 1, 1, 0, (CUstream)(uintptr_t)0x20, params, NULL);
 }
 
