@@ -2,7 +2,8 @@
  * What a launch costs under the shim, on a driver that answers at once. Prints a Markdown table: median and 99th
  * percentile of batches, in ns for one launch, and the ratio to a launch that goes to the driver directly. Run with
  * the shim preloaded; a name of a case as argument runs that one alone, for a profiler, in so many batches as a second argument says. With "cold" in
- * its place every launch finds the caches full of other things, as in a real program, and is timed alone; with "trace" a few launches are marked for lines.py.
+ * its place every launch finds the caches full of other things, and is timed alone; with "cool" as much work lies between two launches as in a real program; with
+ * "trace" a few launches are marked for lines.py.
  * With mode=strict the cases are those of a launch whose argument is replaced.
  */
 #include <inttypes.h>
@@ -26,7 +27,10 @@
 #define BUFFERS 20              /* that it writes to */
 #define FLUSH ((size_t)4 << 20) /* more than a second-level cache holds */
 #define FLUSH_CODE ((size_t)2 << 20)
-#define STEP 512 /* launches of a model's step */
+#define WORK ((size_t)16 << 20)       /* what a step goes through */
+#define WORK_PART ((size_t)128 << 10) /* of it, between two launches */
+#define WORK_CODE ((size_t)128 << 10) /* the same of code */
+#define STEP 512                      /* launches of a model's step */
 #define LINE 64
 #define WARM                                                                                                           \
 	1500 /* launches before those that are marked: by then few are the first of their kind, or the 1st, 2nd, 4th... */
@@ -275,46 +279,69 @@ static int by_value(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-/* Code that fills the caches of instructions and of branch targets: a jump in each line to the next one. */
-static void (*make_code(void))(void)
+/* Code that fills the caches of instructions and of branch targets: a jump in each line to the next one, and at the end of each part the way back. */
+static unsigned char *make_code(size_t part)
 {
 	const unsigned char jump[] = {0xe9, LINE - 5, 0, 0, 0}, back = 0xc3;
 	unsigned char *code =
 		mmap(NULL, FLUSH_CODE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	void (*run)(void);
 
 	check(code == MAP_FAILED, "mmap");
 	for (size_t at = 0; at < FLUSH_CODE; at += LINE)
 		memcpy(code + at, jump, sizeof jump);
-	code[FLUSH_CODE - LINE] = back;
-	*(void **)&run = code;
-	return run;
+	for (size_t at = part; at <= FLUSH_CODE; at += part)
+		code[at - LINE] = back;
+	return code;
+}
+
+static void run_code(const unsigned char *code)
+{
+	void (*run)(void);
+
+	memcpy(&run, &code, sizeof run);
+	run();
 }
 
 /* Takes the place of all else in the caches. */
 static void flush(void)
 {
 	static volatile char other[FLUSH];
-	static void (*code)(void);
+	static unsigned char *code;
 
 	if (!code)
-		code = make_code();
+		code = make_code(FLUSH_CODE);
 	for (size_t i = 0; i < FLUSH; i += LINE)
 		other[i]++;
-	code();
+	run_code(code);
 }
 
-/* ns for one launch. */
-static double sample(void (*launch)(void), bool cold)
+/* A part of a step's work: what belongs to all launches stays near, what belongs to one of them does not. */
+static void work(void)
+{
+	static volatile char memory[WORK];
+	static unsigned char *code;
+	static size_t at, code_at;
+
+	if (!code)
+		code = make_code(WORK_CODE);
+	for (size_t i = 0; i < WORK_PART; i += LINE)
+		memory[(at + i) % WORK]++;
+	run_code(code + code_at);
+	at = (at + WORK_PART) % WORK;
+	code_at = (code_at + WORK_CODE) % FLUSH_CODE;
+}
+
+/* ns for one launch: one of a batch, or one alone after `before`. */
+static double sample(void (*launch)(void), void (*before)(void))
 {
 	double start;
 
-	if (cold)
-		flush();
+	if (before)
+		before();
 	start = now();
-	for (int i = 0; i < (cold ? 1 : BATCH); i++)
+	for (int i = 0; i < (before ? 1 : BATCH); i++)
 		launch();
-	return (now() - start) / (cold ? 1 : BATCH);
+	return (now() - start) / (before ? 1 : BATCH);
 }
 
 /* Around each launch the marker is written, for who follows all accesses to memory. */
@@ -344,10 +371,11 @@ static int trace(void (*launch)(void))
 int main(int argc, char **argv)
 {
 	static double ns[SAMPLES];
-	bool cold = argc > 2 && !strcmp(argv[2], "cold");
+	bool cold = argc > 2 && !strcmp(argv[2], "cold"), cool = argc > 2 && !strcmp(argv[2], "cool");
+	void (*between)(void) = cold ? flush : cool ? work : NULL;
 	bool traced = argc > 2 && !strcmp(argv[2], "trace");
 	const char *only = argc > 1 && strcmp(argv[1], "all") ? argv[1] : NULL;
-	int samples = argc > 2 && !cold && !traced ? atoi(argv[2]) : SAMPLES;
+	int samples = argc > 2 && !between && !traced ? atoi(argv[2]) : SAMPLES;
 	double first = 0;
 	const char *options = getenv("CUCONST_OPTIONS");
 	bool strict = options && strstr(options, "mode=strict");
@@ -364,7 +392,7 @@ int main(int argc, char **argv)
 		tensors[i] = region + (CUdeviceptr)i * STRIDE + 8;
 	printf("| launch | ns, median | p99 | ratio to direct |\n| --- | --: | --: | --: |\n");
 	for (size_t at = 0; at < sizeof cases / sizeof *cases; at++) {
-		uint64_t before, launches = (uint64_t)samples * (cold ? 1 : BATCH);
+		uint64_t before, launches = (uint64_t)samples * (between ? 1 : BATCH);
 
 		if (only && strcmp(only, cases[at].name))
 			continue;
@@ -377,7 +405,7 @@ int main(int argc, char **argv)
 			return trace(cases[at].launch);
 		before = stub_checks;
 		for (int i = 0; i < samples; i++)
-			ns[i] = sample(cases[at].launch, cold);
+			ns[i] = sample(cases[at].launch, between);
 		/* Now and then ranges beside the pointer are looked at, too. */
 		uint64_t wanted = launches * cases[at].checks, issued = stub_checks - before;
 		if (issued < wanted || issued > wanted + BESIDE + launches / 100) {

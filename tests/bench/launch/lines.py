@@ -71,6 +71,13 @@ def touched(launch, maps, bench):
     return lines
 
 
+def jumps(launch, maps, bench):
+    """Places where the code goes on elsewhere than behind them: with the branch predictors full of other things, each costs some twenty cycles."""
+    code = [(address, size) for kind, address, size in launch if kind == "I"]
+    found = {address for (address, size), (behind, _) in zip(code, code[1:]) if behind != address + size}
+    return sum(where(maps, address) not in bench for address in found)
+
+
 def symbols(path):
     """Of an object; of one that is stripped those that it exports."""
     for options in ("-n",), ("-n", "-D"):
@@ -105,7 +112,7 @@ def main():
     bench = arguments.build.resolve() / "tests/bench/launch/launch_bench"
     library = (arguments.library or arguments.build / "shim/libcuconst.so").resolve()
     own = {"launch_bench", "libcuda.so.1"}
-    print("| launch | code: lines | pages | data: lines | pages | stack: lines | pages | instructions |")
+    print("| launch | code: lines | pages | data: lines | pages | stack: lines | pages | jumps | instructions |")
     print("| --- | --: | --: | --: | --: | --: | --: | --: |", flush=True)
     for case in arguments.cases or (STRICT if "mode=strict" in arguments.options else PLAIN):
         launches, maps = traced(bench, library, arguments.options, case)
@@ -115,7 +122,7 @@ def main():
         stack = lines.pop("data [stack]", set())
         code, data = (set().union(*(found for place, found in lines.items() if place.startswith(kind))) for kind in ("code", "data"))
         cells = [number for found in (code, data, stack) for number in (len(found), len({line * LINE // PAGE for line in found}))]
-        print(f"| {case} | {' | '.join(map(str, cells))} | {sum(kind == 'I' for kind, *_ in launch)} |", flush=True)
+        print(f"| {case} | {' | '.join(map(str, cells))} | {jumps(launch, maps, own)} | {sum(kind == 'I' for kind, *_ in launch)} |", flush=True)
         if arguments.functions:
             print_functions(lines, maps)
 
