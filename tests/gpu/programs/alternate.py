@@ -125,7 +125,8 @@ def calls_seen():
 def measure(step, synchronise, seconds, block=0.008):
     """
     Pairs of blocks of steps, with and without the hooks, for about so many seconds: the ratios with / without, of each pair the order turned round.
-    Prints one JSON line.
+    Before each block comes a step that is not timed: hooks are put in and taken out by thousands of system calls, and a step is to find the caches as the step before it
+    left them. Prints one JSON line.
     """
     import json
     import statistics
@@ -136,6 +137,8 @@ def measure(step, synchronise, seconds, block=0.008):
 
     def timed(active, steps):
         hooks.set(active)
+        step()
+        synchronise()
         began = clock()
         for _ in range(steps):
             step()
