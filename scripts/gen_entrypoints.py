@@ -21,6 +21,8 @@ VERDICTS = HOOKED + ("door", "pass")
 # Rules of tracked and counted rows that have nothing to do while this holds; without one a tracked call is always followed.
 IDLE = {"attribute": "hook_write_idle", "attributes": "hook_write_idle", "free": "hook_write_idle",
         "unjudged_launch": "hook_idle", "sync": "hook_unused", "sync_stream": "hook_unused", "sync_context": "hook_unused"}
+# Rules that do nothing before the call, and mostly nothing behind it: effect_RULE_is_done() says so.
+BEHIND = {"kernel_function"}
 EFFECTS = {"W", "H", "L", "X", "G", "C", "U", "M", "I", "T", "Q", "O", "R", "N", "A+", "A-", "A~"}
 
 
@@ -159,12 +161,20 @@ def hooks(rows, calls, _):
                     "\tkernelParams = swap_again(&twins, kernelParams, room);",
                     f"\treturn judge_swapped(ENTRY_{name}, &twins, hook_stream({row.stream}, {str(row.per_thread).lower()}), caller,",
                     f"\t                     {real}{name}({arguments}));", "}", ""]
-            again = [f"\tif (drv.{name} && !{bypass}()) {{",
+            again = [f"\tif (HOOK_LIKELY(drv.{name} && !{bypass}())) {{",
                      f"\t\tstruct memo_answer answer = memo_asks(f, kernelParams, \"{name}\");",
                      "\t\tif (HOOK_LIKELY(answer.passes))", f"\t\t\treturn judge_again(\"{name}\", {real}{name}({arguments}));",
                      "\t\tif (answer.twins)",
                      f"\t\t\treturn swapped_{name}({', '.join([*row.arguments, 'answer', '__builtin_return_address(0)'])});",
                      "\t}"]
+        if rule.group(1) in BEHIND:
+            out += [f"static __attribute__((noinline)) CUresult behind_{name}({', '.join([*row.params, 'CUresult result, void *caller'])})", "{",
+                    *judged[:3], "\treturn judge_after(&call, result);", "}", ""]
+            again = [f"\tif (HOOK_LIKELY(drv.{name} && !{bypass}())) {{",
+                     "\t\thook_thread.depth++;", f"\t\tCUresult result = drv.{name}({arguments});", "\t\thook_thread.depth--;",
+                     f"\t\tif (HOOK_LIKELY(result == CUDA_SUCCESS && effect_{rule.group(1)}_is_done({rule.group(2)})))",
+                     "\t\t\treturn result;",
+                     f"\t\treturn behind_{name}({arguments}, result, __builtin_return_address(0));", "\t}"]
         pass_on = f"hook_passes({counter}, {bypass}())" if count else f"{bypass}()"
         out += [f"HOOK_EXPORT {hot}CUresult {name}({', '.join(row.params) or 'void'})", "{",
                 f"\tif (HOOK_LIKELY(drv.{name} && {pass_on}))", f"\t\treturn drv.{name}({arguments});", *again,

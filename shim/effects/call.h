@@ -155,6 +155,8 @@ void effect_module_load_file(struct call *call, CUmodule *module, const char *pa
 void effect_library_load(struct call *call, CUlibrary *library, const void *image);
 void effect_library_load_file(struct call *call, CUlibrary *library, const char *path);
 void effect_kernel_function(struct call *call, CUfunction *function, CUkernel kernel);
+/* After the driver's call: is nothing left to be done? Some libraries make it before each launch. */
+bool effect_kernel_function_is_done(CUfunction *function, CUkernel kernel);
 void effect_library_module(struct call *call, CUmodule *module, CUlibrary library);
 void effect_module_end(struct call *call, const void *handle);
 

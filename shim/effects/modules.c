@@ -57,6 +57,12 @@ void effect_kernel_function(struct call *call, CUfunction *function, CUkernel ke
 	remember(call, function, kernel, kernel_function_after);
 }
 
+bool effect_kernel_function_is_done(CUfunction *function, CUkernel kernel)
+{
+	(void)kernel;
+	return images_kernel_is_told(*function);
+}
+
 static void library_module_after(struct call *call, CUresult result)
 {
 	if (result == CUDA_SUCCESS)

@@ -49,13 +49,25 @@ void images_library_module(CUmodule module, CUlibrary library)
 #define TOLD 1024
 static _Atomic uint64_t told[TOLD];
 
+static _Atomic uint64_t *told_of(CUfunction function, uint64_t *ret_mark)
+{
+	uint64_t mixed = (uintptr_t)function * 0x9e3779b97f4a7c15u;
+	*ret_mark = mixed ^ function_epoch();
+	return &told[mixed >> 54];
+}
+
+bool images_kernel_is_told(CUfunction function)
+{
+	uint64_t mark;
+	return atomic_load_explicit(told_of(function, &mark), memory_order_relaxed) == mark;
+}
+
 void images_kernel_function(CUfunction function, CUkernel kernel)
 {
 	CUmodule module;
 	CUlibrary library;
-	uint64_t mixed = (uintptr_t)function * 0x9e3779b97f4a7c15u;
-	uint64_t mark = mixed ^ function_epoch();
-	_Atomic uint64_t *place = &told[mixed >> 54];
+	uint64_t mark;
+	_Atomic uint64_t *place = told_of(function, &mark);
 	if (atomic_load_explicit(place, memory_order_relaxed) == mark)
 		return;
 	if (drv.cuFuncGetModule && drv.cuKernelGetLibrary && drv.cuFuncGetModule(&module, function) == CUDA_SUCCESS &&

@@ -41,6 +41,7 @@ void images_library_file_loaded(CUlibrary library, const char *path);
  * that is told again costs a look at a table.
  */
 void images_kernel_function(CUfunction function, CUkernel kernel);
+bool images_kernel_is_told(CUfunction function);
 void images_library_module(CUmodule module, CUlibrary library);
 
 /*

@@ -191,8 +191,10 @@ static void told_by_the_program(void)
 	for (unsigned round = 0; round < 4; round++) {
 		load_library(27, round);
 		EXPECT(images_paths(FUNCTION(27))->reason == PATHS_UNSEEN);
+		EXPECT(!images_kernel_is_told(FUNCTION(27)));
 		for (int i = 0; i < 3; i++)
 			images_kernel_function(FUNCTION(27), KERNEL(27));
+		EXPECT(images_kernel_is_told(FUNCTION(27)) && !images_kernel_is_told(FUNCTION(28)));
 		/* Though it was asked about too early. */
 		EXPECT(FUNCTION_SLOT(27) == (int)round);
 		load_library(28, 3 - round);
