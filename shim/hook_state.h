@@ -58,6 +58,7 @@ struct hook_thread {
 	unsigned depth;             /* inside a hook: the driver called us back */
 	uint64_t launches;          /* of kernels and graphs, that the driver took while something was protected */
 	struct outer outer;
+	struct memo_course *course; /* effects/launch_memo.c's; NULL: none yet */
 } __attribute__((aligned(64)));
 extern __thread struct hook_thread hook_thread __attribute__((tls_model("initial-exec")));
 

@@ -7,23 +7,51 @@
 #ifndef CUCONST_EFFECTS_LAUNCH_MEMO_INTERNAL_H
 #define CUCONST_EFFECTS_LAUNCH_MEMO_INTERNAL_H
 
+#include <stddef.h>
+
 #include "shim/effects/launch_memo.h"
 
 #define MEMO_LAYOUTS_BITS 10
 #define MEMO_PLACES_BITS 11
-/* Entries, side by side, where a function or a launch may be: with one, a fifth of 500 launches would have to share. */
-#define MEMO_WAYS 2
-#define MEMO_PARAMS 40     /* of a function whose launches are kept */
+#define MEMO_COURSES 32
+#define MEMO_COURSE 1024u /* launches that a thread remembers: the step of a large model */
+/* Entries, side by side, where a function or a launch may be. */
+#define MEMO_LAYOUT_WAYS 2
+#define MEMO_WAYS 4
+#define MEMO_ENTRIES 52    /* of a layout: parameters with a word, of which long ones count more than once */
+#define MEMO_GOES_ON 255   /* words, and the next entry is of the same parameter */
+#define MEMO_MANY 16       /* words, that are looked at in another way */
 #define MEMO_GUARDS 8      /* conditions on the values of the parameters */
 #define MEMO_NO_CONCERN 15 /* in place of a verdict */
 #define MEMO_WORD sizeof(uint64_t)
+#define MEMO_LINE 64
 
-/* How many whole words each parameter of a function has. A cache line. */
+/*
+ * Where the words of a function's parameters are: for each parameter that has one its number and how many, a byte each; a long one takes several entries, of which all but the last are
+ * MEMO_GOES_ON. Two cache lines, of which most functions need the first.
+ */
+#define MEMO_PACKED (sizeof(uint64_t) / sizeof(uint16_t))
+#define MEMO_LAYOUT_WORDS (MEMO_ENTRIES / MEMO_PACKED)
 struct memo_layout {
-	_Atomic uint32_t sequence, params;
+	_Atomic uint32_t sequence, entries;
 	_Atomic uint64_t function, stamp;
-	_Atomic uint64_t words[MEMO_PARAMS / MEMO_WORD]; /* a byte each */
-} __attribute__((aligned(64)));
+	_Atomic uint64_t packed[MEMO_LAYOUT_WORDS];
+} __attribute__((aligned(2 * MEMO_LINE)));
+
+static inline uint16_t memo_entry(size_t param, size_t words)
+{
+	return (uint16_t)(param | words << 8);
+}
+
+static inline size_t memo_entry_param(uint16_t entry)
+{
+	return entry & 0xff;
+}
+
+static inline size_t memo_entry_words(uint16_t entry)
+{
+	return entry >> 8;
+}
 
 struct memo_note {
 	_Atomic(struct writer *) writer;
@@ -48,22 +76,34 @@ static inline uint64_t memo_swap_what(uint64_t word, uint64_t argument, uint64_t
 	return word | argument << 8 | params << 16 | offset << 32 | bytes << 48;
 }
 
-/* A launch. Most need the first two lines; with twins the third as well. */
+/* A launch. Most need the first two lines; with two notes and more the third as well, with twins the next. */
 struct memo_place {
 	_Atomic uint32_t sequence, counts; /* verdict and swaps: half a byte each; words, notes, guards: a byte each */
-	_Atomic uint64_t function, stamp, at, noted; /* the last two: a byte for each word, and for each note */
+	_Atomic uint64_t function, stamp, at; /* `at`: a byte for each word */
+	_Atomic uint32_t noted, seen;         /* a byte for each note; where in its course a thread had it last */
 	struct memo_note first;
 	_Atomic uint64_t word[MEMO_WORDS];
+	struct memo_note more[MEMO_NOTES - 1];
 	_Atomic(const struct function_info *) info;
 	_Atomic(const struct kernel_paths *) paths;
 	struct memo_swap swap[MEMO_SWAPS];
-	struct memo_note more[MEMO_NOTES - 1];
 	struct memo_guard guard[MEMO_GUARDS];
-} __attribute__((aligned(64)));
+} __attribute__((aligned(MEMO_LINE)));
+
+/*
+ * The launches of a thread that have a place, in order, by its number. Programs repeat themselves: what came after a launch the last time will come again, and what it needs is fetched
+ * before. Two threads may share a course; then they guess wrong.
+ */
+struct memo_course {
+	_Atomic uint32_t count, next; /* of launches so far; where the next one is thought to be found */
+	_Atomic uint16_t place[MEMO_COURSE] __attribute__((aligned(MEMO_LINE)));
+};
 
 struct memo_tables {
 	struct memo_layout layouts[1u << MEMO_LAYOUTS_BITS];
 	struct memo_place places[1u << MEMO_PLACES_BITS];
+	struct memo_course courses[MEMO_COURSES];
+	_Atomic unsigned threads; /* that were given one */
 };
 
 /* NULL: nothing is kept. */
@@ -82,16 +122,40 @@ static inline uint64_t memo_mixed(uint64_t mixed, uint64_t word)
 	return (mixed ^ word) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* The first of MEMO_WAYS. */
-static inline struct memo_layout *memo_layouts_of(struct memo_tables *tables, uint64_t function)
+/* By bits in the middle: the upper ones say which entries, and the lower ones of a product of aligned addresses are 0. */
+static inline uint64_t memo_way(uint64_t mixed)
 {
-	return &tables->layouts[(memo_mixed(0, function) >> (64 - MEMO_LAYOUTS_BITS)) & ~(uint64_t)(MEMO_WAYS - 1)];
+	return mixed >> 40;
 }
 
-/* The same. `mixed`: the function, and then each word. */
+/* The first of MEMO_LAYOUT_WAYS. */
+static inline struct memo_layout *memo_layouts_of(struct memo_tables *tables, uint64_t function)
+{
+	return &tables->layouts[(memo_mixed(0, function) >> (64 - MEMO_LAYOUTS_BITS)) & ~(uint64_t)(MEMO_LAYOUT_WAYS - 1)];
+}
+
+/* The first of MEMO_WAYS. `mixed`: the function, and then each word. */
 static inline struct memo_place *memo_places_of(struct memo_tables *tables, uint64_t mixed)
 {
 	return &tables->places[(mixed >> (64 - MEMO_PLACES_BITS)) & ~(uint64_t)(MEMO_WAYS - 1)];
+}
+
+/* This thread's: its own, as long as there are no more threads than courses. */
+static inline struct memo_course *memo_course(struct memo_tables *tables)
+{
+	if (HOOK_UNLIKELY(!hook_thread.course))
+		hook_thread.course = &tables->courses[atomic_fetch_add(&tables->threads, 1) % MEMO_COURSES];
+	return hook_thread.course;
+}
+
+static inline struct memo_place *memo_nth_of(struct memo_tables *tables, const struct memo_course *course, uint32_t nth)
+{
+	return &tables->places[atomic_load_explicit(&course->place[nth % MEMO_COURSE], memory_order_relaxed)];
+}
+
+static inline uint16_t memo_number_of(const struct memo_tables *tables, const struct memo_place *place)
+{
+	return (uint16_t)(place - tables->places);
 }
 
 static inline struct memo_note *memo_note_of(struct memo_place *place, size_t nth)

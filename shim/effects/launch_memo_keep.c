@@ -31,53 +31,62 @@ static void write_end(_Atomic uint32_t *sequence)
 	atomic_fetch_add_explicit(sequence, 1, memory_order_release);
 }
 
-/* Where there is room among MEMO_WAYS: what is there is as good as none when its stamp is another. */
-static size_t way_of(uint64_t first_stamp, uint64_t second_stamp, uint64_t stamp, uint64_t hash)
-{
-	return first_stamp != stamp ? 0 : second_stamp != stamp ? 1 : hash & 1;
-}
-
+/* Where it is, or else where there is room: what has another stamp is as good as none. Of two that have to share, each is always in the same place, and only they push each other out. */
 static struct memo_layout *layout_of(struct memo_tables *tables, uint64_t function, uint64_t stamp)
 {
 	struct memo_layout *first = memo_layouts_of(tables, function);
-	for (size_t way = 0; way < MEMO_WAYS; way++)
+	for (size_t way = 0; way < MEMO_LAYOUT_WAYS; way++)
 		if (memo_peek(&first[way].function) == function)
 			return &first[way];
-	return &first[way_of(memo_peek(&first[0].stamp), memo_peek(&first[1].stamp), stamp, memo_mixed(0, function))];
+	for (size_t way = 0; way < MEMO_LAYOUT_WAYS; way++)
+		if (memo_peek(&first[way].stamp) != stamp)
+			return &first[way];
+	return &first[memo_way(memo_mixed(0, function)) % MEMO_LAYOUT_WAYS];
+}
+
+/* Entries of one parameter: none, where it has no word. `ret_entries` has room for `room`. SIZE_MAX: too little. */
+static size_t make_entries(size_t param, size_t words, uint16_t *ret_entries, size_t room)
+{
+	size_t count = words ? words / MEMO_GOES_ON + 1 : 0;
+	if (count > room || (count && param > UINT8_MAX))
+		return SIZE_MAX;
+	for (size_t i = 0; i < count; i++, words -= MEMO_GOES_ON)
+		ret_entries[i] = memo_entry(param, words < MEMO_GOES_ON ? words : MEMO_GOES_ON);
+	return count;
 }
 
 /* False: too many parameters, or too large ones. */
 static bool keep_layout(struct memo_tables *tables, const struct function_info *info, uint64_t stamp)
 {
 	struct memo_layout *layout = layout_of(tables, (uintptr_t)info->function, stamp);
-	uint8_t words[MEMO_PARAMS] = {0};
-	if (info->param_count > MEMO_PARAMS)
-		return false;
-	for (size_t i = 0; i < info->param_count; i++) {
-		if (info->params[i].bytes / MEMO_WORD > UINT8_MAX)
-			return false;
-		words[i] = (uint8_t)(info->params[i].bytes / MEMO_WORD);
-	}
+	uint16_t entries[MEMO_ENTRIES] = {0};
+	size_t count = 0;
 	if (memo_peek(&layout->function) == (uintptr_t)info->function && memo_peek(&layout->stamp) == stamp)
 		return true;
+	for (size_t i = 0; i < info->param_count; i++) {
+		size_t made = make_entries(i, info->params[i].bytes / MEMO_WORD, entries + count, MEMO_ENTRIES - count);
+		if (made == SIZE_MAX)
+			return false;
+		count += made;
+	}
 	if (!write_begin(&layout->sequence))
 		return false;
-	atomic_store_explicit(&layout->params, (uint32_t)info->param_count, memory_order_release);
+	atomic_store_explicit(&layout->entries, (uint32_t)count, memory_order_release);
 	poke(&layout->function, (uintptr_t)info->function);
 	poke(&layout->stamp, stamp);
-	for (size_t i = 0; i < MEMO_PARAMS / MEMO_WORD; i++) {
-		uint64_t eight;
-		memcpy(&eight, words + i * MEMO_WORD, sizeof eight);
-		poke(&layout->words[i], eight);
+	for (size_t i = 0; i < MEMO_LAYOUT_WORDS; i++) {
+		uint64_t packed;
+		memcpy(&packed, entries + i * MEMO_PACKED, sizeof packed);
+		poke(&layout->packed[i], packed);
 	}
 	write_end(&layout->sequence);
 	return true;
 }
 
-/* A condition on a word of the block, as one on a parameter. False: it lies in no single one. */
+/* A condition on a word of the block, as one on a parameter, whose number has 8 bits. False: it lies in no single one. */
 static bool find_guard(const struct function_info *info, const struct variant_guard *guard, uint64_t ret[2])
 {
-	for (size_t i = 0; i < info->param_count; i++) {
+	for (size_t i = 0; i < info->param_count && i <= UINT8_MAX; i++) {
 		uint64_t start = info->params[i].offset, end = start + info->params[i].bytes;
 		if (guard->offset < start || guard->offset + sizeof(uint32_t) > end || guard->offset - start > UINT16_MAX)
 			continue;
@@ -110,7 +119,7 @@ static void write_place(struct memo_place *place, const struct function_info *in
 	poke(&place->function, (uintptr_t)info->function);
 	poke(&place->stamp, draft->stamp);
 	poke(&place->at, packed(draft->at, draft->words));
-	poke(&place->noted, packed(draft->noted, draft->notes));
+	atomic_store_explicit(&place->noted, (uint32_t)packed(draft->noted, draft->notes), memory_order_release);
 	for (size_t i = 0; i < draft->words; i++)
 		poke(&place->word[i], draft->word[i]);
 	for (size_t i = 0; i < draft->notes; i++) {
@@ -118,6 +127,12 @@ static void write_place(struct memo_place *place, const struct function_info *in
 		atomic_store_explicit(&note->writer, draft->note[i].writer, memory_order_release);
 		atomic_store_explicit(&note->tally, draft->note[i].tally, memory_order_release);
 		poke(&note->key, draft->note[i].key);
+	}
+	/* The others are not read, but fetched with them: what is there anyway. */
+	for (size_t i = draft->notes; i < MEMO_NOTES; i++) {
+		struct memo_note *note = memo_note_of(place, i);
+		atomic_store_explicit(&note->writer, (struct writer *)(void *)place, memory_order_release);
+		atomic_store_explicit(&note->tally, (struct tally *)(void *)place, memory_order_release);
 	}
 }
 
@@ -131,6 +146,7 @@ static bool is_of(const struct memo_place *place, const struct function_info *in
 	return same;
 }
 
+/* As layout_of(). */
 static struct memo_place *place_of(struct memo_tables *tables, const struct function_info *info,
                                    const struct memo_draft *draft)
 {
@@ -141,7 +157,10 @@ static struct memo_place *place_of(struct memo_tables *tables, const struct func
 	for (size_t way = 0; way < MEMO_WAYS; way++)
 		if (is_of(&first[way], info, draft))
 			return &first[way];
-	return &first[way_of(memo_peek(&first[0].stamp), memo_peek(&first[1].stamp), draft->stamp, mixed)];
+	for (size_t way = 0; way < MEMO_WAYS; way++)
+		if (memo_peek(&first[way].stamp) != draft->stamp)
+			return &first[way];
+	return &first[memo_way(mixed) % MEMO_WAYS];
 }
 
 /* Begins to write the launch's place. NULL: it cannot be kept. */

@@ -10,10 +10,10 @@
 #include "shim/kernels/variants.h"
 #include "shim/verdict/area.h"
 #include "shim/verdict/fault.h"
-#include "shim/verdict/granules.h"
 #include "shim/verdict/neighbours.h"
 #include "shim/verdict/options.h"
 #include "shim/verdict/protect.h"
+#include "shim/verdict/words.h"
 
 /* Ranges looked at for one address; more than this many nested around one byte are cut. */
 #define RANGES_PER_SLOT 64
@@ -221,31 +221,30 @@ static HOOK_HOT __attribute__((noinline)) void scan_value(struct scan *scan, int
 	               &area, scan->draft);
 }
 
-/* The next word from there on that may lie in an allocation with ranges: most are numbers, or addresses of memory that has nothing to do with it. */
-static inline size_t next_within(const struct area_view *view, const char *bytes, size_t offset, size_t end)
+/* The parameter whose words are looked at. */
+struct scan_param {
+	struct scan *scan;
+	int argument;
+};
+
+static inline bool take_word(void *context, uint64_t value, size_t nth)
 {
-	const struct granules *granules = granules_all();
-	uint64_t value, low = view->low, within = view->bytes;
-	for (; offset != end; offset += sizeof value) {
-		memcpy(&value, bytes + offset, sizeof value);
-		if (HOOK_UNLIKELY(value - low < within) && granules_hold(granules, value))
-			break;
-	}
-	return offset;
+	const struct scan_param *param = context;
+	struct scan *scan = param->scan;
+	if (scan->draft && !scan->draft->unfit)
+		memo_draft_word(scan->draft, scan->words + nth, value);
+	scan_value(scan, param->argument, (uint32_t)(nth * sizeof value), value);
+	return true;
 }
 
 static inline void scan_param(struct scan *scan, int argument, const void *bytes, size_t size)
 {
-	uint64_t value;
-	size_t end = size / sizeof value * sizeof value, at = 0;
-	while ((at = next_within(&scan->view, bytes, at, end)) != end) {
-		memcpy(&value, (const char *)bytes + at, sizeof value);
-		if (scan->draft && !scan->draft->unfit)
-			memo_draft_word(scan->draft, scan->words + at / sizeof value, value);
-		scan_value(scan, argument, (uint32_t)at, value);
-		at += sizeof value;
-	}
-	scan->words += size / sizeof value;
+	struct scan_param param = {scan, argument};
+	const struct words_bounds bounds = {scan->view.low, scan->view.bytes, granules_all()};
+	size_t count = size / sizeof(uint64_t);
+	if (bounds.granules)
+		words_each(&bounds, bytes, count, take_word, &param);
+	scan->words += count;
 }
 
 static void scan_block(struct scan *scan, const void *block, size_t size)

@@ -28,18 +28,17 @@ bool granules_start(void);
 void granules_mark(uint64_t start, uint64_t end);
 void granules_clear(uint64_t start, uint64_t end);
 
-/* NULL: not started. */
+/* NULL: not started, nothing was ever protected. */
 static inline const struct granules *granules_all(void)
 {
 	return atomic_load_explicit(&hook_line.granules, memory_order_acquire);
 }
 
-/* May the address lie in such an allocation? */
+/* May the address lie in such an allocation? No jump. */
 static inline bool granules_hold(const struct granules *granules, uint64_t address)
 {
 	uint64_t granule = address >> GRANULE_BITS;
-	return HOOK_UNLIKELY(!granules) ||
-	       atomic_load_explicit(&granules->marks[granule % GRANULES / 64], memory_order_relaxed) >> granule % 64 & 1;
+	return atomic_load_explicit(&granules->marks[granule % GRANULES / 64], memory_order_relaxed) >> granule % 64 & 1;
 }
 
 #endif

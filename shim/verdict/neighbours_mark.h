@@ -33,13 +33,14 @@ static inline bool neighbours_is_due(uint64_t count)
 	return !(count & (count - 1));
 }
 
-/* Are both places still the mark's, and is the next launch none that is to be checked? */
+/* Are both places still the mark's, and is the next launch none that is to be checked? One question for all: mostly the answer is yes. */
 static inline bool neighbours_mark_waits(const struct neighbours_mark *mark)
 {
-	uint64_t key = atomic_load_explicit(&mark->tally->key, memory_order_relaxed);
-	return atomic_load_explicit(&mark->writer->key, memory_order_relaxed) == mark->key &&
-	       (key == mark->key || key == ~mark->key) &&
-	       !neighbours_is_due(atomic_load_explicit(&mark->tally->count, memory_order_relaxed) + 1);
+	uint64_t key = atomic_load_explicit(&mark->tally->key, memory_order_relaxed) ^ mark->key;
+	uint64_t differ = atomic_load_explicit(&mark->writer->key, memory_order_relaxed) ^ mark->key;
+	uint64_t count = atomic_load_explicit(&mark->tally->count, memory_order_relaxed);
+	/* The same, or the complement: no bit, or all. */
+	return !(differ | (key + 1 > 1)) & !neighbours_is_due(count + 1);
 }
 
 static inline void writer_note(struct writer *writer, uint64_t value, uint64_t serial, const char *api)

@@ -200,6 +200,9 @@ bool swap_slots(struct call *call)
 	return false;
 }
 
+/* memo_swap_what() has 8 bits for how many parameters there are. */
+_Static_assert(SWAP_ROOM / sizeof(void *) <= UINT8_MAX, "the copy of a launch that is kept has room for fewer");
+
 /* For a twin before this one. Asked of the twins: the program's list may change meanwhile, and what it points to is not to be written. */
 static inline bool has_copy(const struct memo_twins *twins, size_t nth)
 {

@@ -1,96 +1,12 @@
 /* Launches that were judged before: which are answered from memory, and what makes them be judged anew. tests/effects/launch_memo.c has what comes from outside. */
-#include <criterion/criterion.h>
 #include <pthread.h>
 
 #include "shim/effects/frees.h"
-#include "shim/effects/launch_memo.h"
-#include "shim/effects/launches.h"
-#include "shim/hook_state.h"
-#include "shim/kernels/function.h"
 #include "shim/verdict/fault.h"
 #include "shim/verdict/judge_internal.h"
-#include "shim/verdict/neighbours.h"
-#include "shim/verdict/protect.h"
+#include "tests/unit/verdict/memo_fake.h"
 
-#define BESIDE UINT64_C(0x3000)
 #define ROUNDS 20000
-
-#define WIDE 4000 /* number of the function whose parameters have so many words */
-#define WIDE_WORDS 160
-
-static unsigned more; /* parameters of each function than its handle says: it was loaded again */
-
-/* Handles: so many parameters of 8 bytes, and one of 4. */
-static CUresult param_info(CUfunction function, size_t index, size_t *ret_offset, size_t *ret_bytes)
-{
-	size_t count = ((uintptr_t)function >> 4 & 0xff) + more,
-	       words = (uintptr_t)function >> 12 == WIDE ? WIDE_WORDS : 1;
-	if (index > count)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret_offset = index * 8 * words;
-	*ret_bytes = index < count ? 8 * words : 4;
-	return CUDA_SUCCESS;
-}
-
-static CUresult name_of(const char **ret, CUfunction function)
-{
-	*ret = "kernel";
-	return CUDA_SUCCESS;
-}
-
-static CUfunction function(unsigned number, unsigned params)
-{
-	return (CUfunction)(uintptr_t)(number << 12 | params << 4);
-}
-
-/* Stores through each of its parameters. */
-static struct slot_paths stored[64];
-static struct kernel_paths all_stored = {.slots = stored, .reason = PATHS_CLEAR};
-static struct kernel_paths none_stored;
-static struct slot_paths not_stored[64];
-
-static void set_up(void)
-{
-	drv.cuFuncGetParamInfo = param_info;
-	drv.cuFuncGetName = name_of;
-	for (unsigned i = 0; i < 64; i++)
-		stored[i] = (struct slot_paths){.use = SLOT_STORE, .only_base = true};
-	all_stored.slot_count = 64;
-	none_stored = (struct kernel_paths){.slots = not_stored, .slot_count = 64, .reason = PATHS_CLEAR};
-	cr_assert_eq(protect_start(), 0);
-	cr_assert(neighbours_join(0x1000, 0x9000));
-	hook_count(COUNT_CALL);
-}
-
-static void has_paths(CUfunction of, const struct kernel_paths *paths)
-{
-	function_set_paths(function_info(of), paths, 1, function_epoch());
-}
-
-/* Judged the long way. */
-static void judge(CUfunction of, void **params)
-{
-	struct call call;
-	void **extra = NULL;
-	call_begin(&call, ENTRY_cuLaunchKernel, (CUstream)0x20, NULL);
-	effect_launch(&call, of, &params, &extra);
-	call_end(&call);
-}
-
-static bool passes(CUfunction of, void **params)
-{
-	bool passed = memo_asks(of, params, "cuLaunchKernel").passes;
-	hook_thread.depth -= passed;
-	cr_assert_eq(hook_thread.depth, 0);
-	return passed;
-}
-
-/* The 3rd launch of a kernel that stores beside a range is the first that can be kept. */
-static void judge_often(CUfunction of, void **params)
-{
-	for (int i = 0; i < 5; i++)
-		judge(of, params);
-}
 
 Test(memo, a_launch_that_was_judged, .init = set_up)
 {
@@ -185,46 +101,6 @@ Test(memo, what_is_never_kept, .init = set_up)
 	cr_assert(!passes(function(3, 2), two));
 }
 
-Test(memo, more_parameters_and_larger_ones, .init = set_up)
-{
-	uint64_t value = BESIDE, none = 0;
-	void *params[64];
-	int number = 7;
-	for (unsigned count = 1; count < 60; count++) {
-		CUfunction reading = function(5, count);
-		has_paths(reading, &none_stored);
-		for (unsigned i = 0; i < count; i++)
-			params[i] = i + 1 < count ? &none : &value;
-		params[count] = &number;
-		judge(reading, params);
-		cr_assert_eq(passes(reading, params), count < 40, "%u parameters and the number", count);
-	}
-}
-
-/* A place has room for numbers of words up to 255: of two that differ by 256 one must not be taken for the other. */
-Test(memo, words_far_from_the_first, .init = set_up)
-{
-	uint64_t block[2 * WIDE_WORDS] = {0};
-	int number = 7;
-	void *params[] = {block, block + WIDE_WORDS, &number};
-	CUfunction reading = function(WIDE, 2);
-	has_paths(reading, &none_stored);
-	for (unsigned words = 1; words <= MEMO_WORDS; words++) {
-		uint64_t *last = &block[words - 1], *far = last + 256;
-		*last = BESIDE;
-		judge(reading, params);
-		cr_assert(passes(reading, params), "%u words", words);
-		*last = 0;
-		*far = BESIDE;
-		cr_assert(!passes(reading, params), "%u words, the last of them far behind", words);
-		judge(reading, params);
-		cr_assert(!passes(reading, params), "%u words, that was not kept", words);
-		*far = 0;
-		*last = BESIDE;
-		cr_assert(passes(reading, params), "%u words, the first launch is still known", words);
-	}
-}
-
 Test(memo, a_handle_may_mean_another_function, .init = set_up)
 {
 	uint64_t value = BESIDE;
@@ -235,35 +111,6 @@ Test(memo, a_handle_may_mean_another_function, .init = set_up)
 	cr_assert(passes(function(1, 1), params));
 	function_forget();
 	cr_assert(!passes(function(1, 1), params));
-}
-
-/* Of launches whose addresses concern nothing only the layout is kept, which says where they lie. */
-Test(memo, a_handle_may_mean_one_of_more_parameters, .init = set_up)
-{
-	uint64_t none = 0, value = BESIDE;
-	int number = 7;
-	void *params[] = {&none, &number, &number}, *others[] = {&none, &value, &number};
-	judge(function(1, 1), params);
-	cr_assert(passes(function(1, 1), params));
-	function_forget();
-	more = 1;
-	has_paths(function(1, 1), &all_stored);
-	cr_assert(!passes(function(1, 1), others));
-	judge(function(1, 1), others);
-	cr_assert(!passes(function(1, 1), others), "the next is due");
-}
-
-Test(memo, more_functions_than_layouts, .init = set_up)
-{
-	uint64_t none = 0, value = BESIDE;
-	int number = 7;
-	void *params[] = {&none, &number, &number}, *others[] = {&none, &value, &number};
-	for (unsigned i = 1; i < 3000; i++) {
-		judge(function(i, 1), params);
-		cr_assert(passes(function(i, 1), params));
-	}
-	for (unsigned i = 1; i < 3000; i++)
-		cr_assert(!passes(function(i, 2), others), "nobody knows %u", i);
 }
 
 Test(memo, places_that_others_took, .init = set_up)

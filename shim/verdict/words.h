@@ -1,0 +1,100 @@
+/*
+ * Which words of a parameter may lie in allocations with protected ranges: most are numbers, or addresses of other memory, and a parameter may have thousands of them.
+ * Thread-safe.
+ */
+#ifndef CUCONST_VERDICT_WORDS_H
+#define CUCONST_VERDICT_WORDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "shim/hook_state.h"
+#include "shim/verdict/granules.h"
+
+#define WORDS_WORD sizeof(uint64_t)
+#define WORDS_EIGHT ((size_t)8)
+
+typedef uint32_t words_halves __attribute__((vector_size(16)));
+typedef int32_t words_signed __attribute__((vector_size(16)));
+
+/*
+ * Does none of eight words lie in [low, low + bytes), by their upper halves alone? The lower halves are compared as well, to nothing: so two words take
+ * one comparison, which has to be of signed numbers.
+ */
+static inline bool words_are_elsewhere(const char *words, uint64_t low, uint64_t bytes)
+{
+	const uint32_t first = (uint32_t)(low >> 32), span = (uint32_t)((low + bytes - 1) >> 32) - first;
+	const uint32_t shift = first + (UINT32_C(1) << 31);
+	const int32_t limit = (int32_t)(span - (UINT32_C(1) << 31));
+	const words_halves shifts = {shift, shift, shift, shift};
+	const words_signed limits = {limit, limit, limit, limit};
+	words_signed elsewhere = {-1, -1, -1, -1};
+	for (size_t i = 0; i < WORDS_EIGHT * WORDS_WORD; i += sizeof(words_halves)) {
+		words_halves two;
+		memcpy(&two, words + i, sizeof two);
+		elsewhere &= (words_signed)(two - shifts) > limits;
+	}
+	uint64_t pair[2];
+	memcpy(pair, &elsewhere, sizeof pair);
+	return (pair[0] & pair[1]) >> 32 == UINT32_MAX;
+}
+
+struct words_bounds {
+	uint64_t low, bytes; /* of all allocations with ranges */
+	const struct granules *granules;
+};
+
+/* At this moment. No granules: nothing was ever protected. */
+static inline struct words_bounds words_bounds(void)
+{
+	uint64_t low = atomic_load_explicit(&hook_line.low, memory_order_relaxed);
+	return (struct words_bounds){low, atomic_load_explicit(&hook_line.high, memory_order_relaxed) - low,
+	                             granules_all()};
+}
+
+/* May this word lie in one of them? Both questions without a jump between them: what a launch's words are is hard to foretell. */
+static inline bool words_hit(const struct words_bounds *bounds, uint64_t value)
+{
+	return (value - bounds->low < bounds->bytes) & granules_hold(bounds->granules, value);
+}
+
+static inline bool words_hit_none(const struct words_bounds *bounds, const char *words)
+{
+	bool any = false;
+	for (size_t i = 0; i < WORDS_EIGHT; i++) {
+		uint64_t value;
+		memcpy(&value, words + i * WORDS_WORD, sizeof value);
+		any |= granules_hold(bounds->granules, value);
+	}
+	return !any;
+}
+
+/* Calls take(context, value, nth) for each of `count` words that is hit, in order, until it answers false: then so does this. They need no alignment. */
+static inline __attribute__((always_inline)) bool words_each(const struct words_bounds *bounds, const char *words,
+                                                             size_t count,
+                                                             bool (*take)(void *context, uint64_t value, size_t nth),
+                                                             void *context)
+{
+	for (size_t nth = 0; nth < count;) {
+		size_t stop = count;
+		if (count - nth >= WORDS_EIGHT) {
+			const char *eight = words + nth * WORDS_WORD;
+			stop = nth + WORDS_EIGHT;
+			if (HOOK_LIKELY(words_are_elsewhere(eight, bounds->low, bounds->bytes) ||
+			                words_hit_none(bounds, eight))) {
+				nth = stop;
+				continue;
+			}
+		}
+		for (; nth < stop; nth++) {
+			uint64_t value;
+			memcpy(&value, words + nth * WORDS_WORD, sizeof value);
+			if (HOOK_UNLIKELY(words_hit(bounds, value)) && !take(context, value, nth))
+				return false;
+		}
+	}
+	return true;
+}
+
+#endif

@@ -1,0 +1,176 @@
+/* Launches that were judged before: how their words are found in parameters of all numbers and sizes. */
+#include "shim/kernels/variants.h"
+#include "tests/unit/verdict/memo_fake.h"
+
+Test(memo_layout, more_parameters_and_larger_ones, .init = set_up)
+{
+	uint64_t value = BESIDE, none = 0;
+	void *params[64];
+	int number = 7;
+	for (unsigned count = 1; count < 60; count++) {
+		CUfunction reading = function(5, count);
+		has_paths(reading, &none_stored);
+		for (unsigned i = 0; i < count; i++)
+			params[i] = i + 1 < count ? &none : &value;
+		params[count] = &number;
+		judge(reading, params);
+		cr_assert_eq(passes(reading, params), count <= 52, "%u parameters and the number", count);
+	}
+}
+
+/* A place has room for numbers of words up to 255: of two that differ by 256 one must not be taken for the other. */
+Test(memo_layout, words_far_from_the_first, .init = set_up)
+{
+	uint64_t block[2 * WIDE_WORDS] = {0};
+	int number = 7;
+	void *params[] = {block, block + WIDE_WORDS, &number};
+	CUfunction reading = function(WIDE, 2);
+	has_paths(reading, &none_stored);
+	for (unsigned words = 1; words <= MEMO_WORDS; words++) {
+		uint64_t *last = &block[words - 1], *far = last + 256;
+		*last = BESIDE;
+		judge(reading, params);
+		cr_assert(passes(reading, params), "%u words", words);
+		*last = 0;
+		*far = BESIDE;
+		cr_assert(!passes(reading, params), "%u words, the last of them far behind", words);
+		judge(reading, params);
+		cr_assert(!passes(reading, params), "%u words, that was not kept", words);
+		*far = 0;
+		*last = BESIDE;
+		cr_assert(passes(reading, params), "%u words, the first launch is still known", words);
+	}
+}
+
+/* As the lists of tensors that a kernel is given by value. */
+Test(memo_layout, long_parameters, .init = set_up)
+{
+	enum { LONGEST = WIDEST - WIDE + WIDE_WORDS };
+	static uint64_t block[LONGEST + 1], after;
+	static struct slot_paths nowhere[LONGEST];
+	static struct kernel_paths paths = {.slots = nowhere, .slot_count = LONGEST, .reason = PATHS_CLEAR};
+	void *params[] = {block, &after};
+	for (unsigned words = 250; words < 520; words++) {
+		CUfunction reading = function(WIDE + words - WIDE_WORDS, 1);
+		has_paths(reading, &paths);
+		judge(reading, params);
+		cr_assert(passes(reading, params), "%u words", words);
+		/* Not kept so far behind, and not to be overlooked there. */
+		block[words - 1] = BESIDE;
+		cr_assert(!passes(reading, params), "the last of %u words", words);
+		judge(reading, params);
+		cr_assert_eq(passes(reading, params), words <= 256, "the last of %u words, again", words);
+		block[words - 1] = 0;
+		block[words] = BESIDE;
+		cr_assert(passes(reading, params), "behind %u words", words);
+		block[words] = 0;
+	}
+	CUfunction huge = function(WIDEST, 1);
+	has_paths(huge, &paths);
+	judge(huge, params);
+	cr_assert(passes(huge, params), "%d words", LONGEST);
+	block[LONGEST - 1] = BESIDE;
+	cr_assert(!passes(huge, params));
+}
+
+/* Of launches whose addresses concern nothing only the layout is kept, which says where they lie. */
+Test(memo_layout, a_handle_may_mean_one_of_more_parameters, .init = set_up)
+{
+	uint64_t none = 0, value = BESIDE;
+	int number = 7;
+	void *params[] = {&none, &number, &number}, *others[] = {&none, &value, &number};
+	judge(function(1, 1), params);
+	cr_assert(passes(function(1, 1), params));
+	function_forget();
+	more = 1;
+	has_paths(function(1, 1), &all_stored);
+	cr_assert(!passes(function(1, 1), others));
+	judge(function(1, 1), others);
+	cr_assert(!passes(function(1, 1), others), "the next is due");
+}
+
+Test(memo_layout, more_functions_than_layouts, .init = set_up)
+{
+	uint64_t none = 0, value = BESIDE;
+	int number = 7;
+	void *params[] = {&none, &number, &number}, *others[] = {&none, &value, &number};
+	for (unsigned i = 1; i < 3000; i++) {
+		judge(function(i, 1), params);
+		cr_assert(passes(function(i, 1), params));
+	}
+	for (unsigned i = 1; i < 3000; i++)
+		cr_assert(!passes(function(i, 2), others), "nobody knows %u", i);
+}
+
+/* It is clean where that parameter is 7, and else it stores through what it loads. */
+static void has_variant(CUfunction of, size_t param)
+{
+	static struct slot_paths nowhere[400];
+	static struct kernel_paths clean = {.slots = nowhere, .slot_count = 400, .reason = PATHS_CLEAR},
+				   table = {.slots = nowhere, .slot_count = 400, .reason = PATHS_TABLE};
+	const struct function_info *info = function_info(of);
+	has_paths(of, &table);
+	struct variant *variant = calloc(1, sizeof *variant + sizeof variant->guards[0]);
+	cr_assert(variant && function_variants(info));
+	variant->paths = &clean;
+	variant->guard_count = 1;
+	variant->guards[0] = (struct variant_guard){.offset = info->params[param].offset, .mask = UINT32_MAX, .value = 7};
+	atomic_store(&function_variants(info)->of[0], variant);
+}
+
+Test(memo_layout, numbers_that_an_answer_hangs_on, .init = set_up)
+{
+	uint64_t value = BESIDE;
+	uint32_t number = 7;
+	void *params[] = {&value, &number};
+	CUfunction of = function(NUMBERS, 1);
+	has_variant(of, 1);
+	judge(of, params);
+	cr_assert(passes(of, params));
+	number = 8;
+	cr_assert(!passes(of, params));
+	params[1] = NULL;
+	cr_assert(!passes(of, params), "it is not there");
+}
+
+/* The number of a parameter has a byte: 300 is not taken for 44. */
+Test(memo_layout, a_number_far_behind_that_an_answer_hangs_on, .init = set_up)
+{
+	uint64_t value = BESIDE;
+	uint32_t numbers[400] = {0};
+	void *params[400] = {&value};
+	CUfunction of = function(NUMBERS, 250);
+	more = 149;
+	for (unsigned i = 1; i < 400; i++)
+		params[i] = &numbers[i];
+	numbers[300] = numbers[44] = 7;
+	has_variant(of, 300);
+	judge(of, params);
+	numbers[300] = 8;
+	cr_assert(!passes(of, params));
+}
+
+/* What nobody launches any more makes room, wherever addresses are multiples of 16. */
+Test(memo_layout, a_step_after_many_other_launches, .init = set_up)
+{
+	enum { OTHERS = 8192, LAUNCHES = 512, KERNELS = 150, ROUNDS = 20 };
+	uint64_t values[3];
+	int number = 7;
+	void *params[] = {&values[0], &values[1], &values[2], &number};
+	unsigned passed = 0;
+	cr_assert(neighbours_join(0x100000, 0x900000));
+	for (unsigned i = 0; i < KERNELS; i++)
+		has_paths(function(10 + i, 3), &none_stored);
+	for (unsigned nth = 0; nth < OTHERS + (ROUNDS + 1) * LAUNCHES; nth++) {
+		bool other = nth < OTHERS;
+		unsigned which = other ? nth : (nth - OTHERS) % LAUNCHES;
+		CUfunction of = function(10 + which * 7919 % KERNELS, 3);
+		for (unsigned i = 0; i < 3; i++)
+			values[i] = (other ? 0x500000 : 0x100000) + (which * 3 + i) * 16;
+		if (passes(of, params))
+			passed += nth >= OTHERS + ROUNDS * LAUNCHES;
+		else
+			judge(of, params);
+	}
+	cr_assert_gt(passed, LAUNCHES * 3 / 4, "%u of %u", passed, LAUNCHES);
+}
