@@ -84,6 +84,17 @@ static int branch_info(void *ctx, unsigned attribute, const uint8_t *data, size_
 	return 0;
 }
 
+static void note_bank(struct gathering *gathering, const struct sass_insn *insn)
+{
+	uint32_t bank = sass_field(insn, 54, 59);
+	if (bank != 2 && bank != 4)
+		return;
+	bool constant = insn->row && (insn->row->class == SASS_LOAD_CONST || insn->row->class == SASS_LOAD_CONST_UNIFORM);
+	bool operand = insn->base < OP_LD && (insn->form == 3 || insn->form == 5);
+	gathering->uses_bank4 |= (constant || operand) && bank == 4;
+	gathering->uses_bank2 |= (constant || operand) && bank == 2;
+}
+
 /* The first instruction of a defined function, whose section is added where it is new. PROGRAM_NONE: not in order. */
 static uint32_t function_at(struct gathering *gathering, const struct elf_symbol *symbol)
 {
@@ -105,22 +116,21 @@ static uint32_t function_at(struct gathering *gathering, const struct elf_symbol
 	program->insns = insns ? insns : program->insns;
 	uint8_t *marks = realloc(program->marks, count);
 	program->marks = marks ? marks : program->marks;
+	uint8_t *classes = realloc(program->classes, count);
+	program->classes = classes ? classes : program->classes;
 	uint32_t *links = realloc(program->links, count * sizeof *links);
 	program->links = links ? links : program->links;
-	if (!insns || !marks || !links || PROGRAM_PUSH(program, parts, part_count, part_room, part)) {
+	if (!insns || !marks || !classes || !links || PROGRAM_PUSH(program, parts, part_count, part_room, part)) {
 		gathering->error = -ENOMEM;
 		return PROGRAM_NONE;
 	}
+	memset(marks + part.first, 0, part.count);
+	memset(links + part.first, 0xff, part.count * sizeof *links); /* PROGRAM_NONE */
 	for (uint32_t i = 0; i < part.count; i++) {
 		struct sass_insn *insn = &insns[part.first + i];
 		sass_decode(&program->machine, section.data + (size_t)i * SASS_BYTES, insn);
-		marks[part.first + i] = 0;
-		links[part.first + i] = PROGRAM_NONE;
-		bool constant = insn->row &&
-		                (insn->row->class == SASS_LOAD_CONST || insn->row->class == SASS_LOAD_CONST_UNIFORM);
-		bool operand = insn->base < OP_LD && (insn->form == 3 || insn->form == 5);
-		gathering->uses_bank4 |= (constant || operand) && sass_field(insn, 54, 59) == 4;
-		gathering->uses_bank2 |= (constant || operand) && sass_field(insn, 54, 59) == 2;
+		classes[part.first + i] = insn->row ? insn->row->class : SASS_NOTHING;
+		note_bank(gathering, insn);
 	}
 	program->count = count;
 	return part.first + (uint32_t)(symbol->value / SASS_BYTES);
@@ -310,6 +320,7 @@ void program_free(struct program *program)
 	free(program->parts);
 	free(program->insns);
 	free(program->marks);
+	free(program->classes);
 	free(program->links);
 	free(program->taken);
 	free(program->table);
