@@ -13,7 +13,7 @@ static bool is_current(const struct taint *t, const struct taint_guarded *entry)
 /* A register is read under the guard of the instruction: only what it holds when that is true counts. */
 set_id taint_read_guarded(const struct taint *t, const struct sass_insn *insn, bool uniform, unsigned reg)
 {
-	const struct taint_guarded *entry = &t->guarded[uniform][reg];
+	const struct taint_guarded *entry = &t->guarded[uniform ? TAINT_UNIFORM + reg : reg];
 	if (is_current(t, entry))
 		return entry->when[!insn->guard_negated];
 	return uniform ? t->now.u[reg] : t->now.r[reg];
@@ -22,7 +22,7 @@ set_id taint_read_guarded(const struct taint *t, const struct sass_insn *insn, b
 void taint_write_guarded(struct taint *t, const struct sass_insn *insn, bool uniform, unsigned reg, set_id set)
 {
 	set_id *place = uniform ? &t->now.u[reg] : &t->now.r[reg];
-	struct taint_guarded *entry = &t->guarded[uniform][reg];
+	struct taint_guarded *entry = &t->guarded[uniform ? TAINT_UNIFORM + reg : reg];
 	/* An ordinary instruction that writes a UR: which file its guard is of is not known. */
 	if (uniform && !insn->uniform) {
 		entry->stamp = 0;
@@ -72,7 +72,7 @@ set_id taint_const(struct taint *t, uint32_t bank, uint32_t offset)
 static bool is_known(const struct taint *t, bool uniform, unsigned field, uint32_t *ret_value)
 {
 	unsigned reg = uniform ? field & t->program->machine.uniform_mask : field;
-	const struct taint_known *known = &t->known[uniform][reg];
+	const struct taint_known *known = &t->known[uniform ? TAINT_UNIFORM + reg : reg];
 	if (reg == (uniform ? t->program->machine.uniform_zero : SASS_RZ))
 		return *ret_value = 0, true;
 	return known->stamp == t->stamp && (*ret_value = known->value, true);
@@ -272,8 +272,14 @@ static void run_in_full(struct taint *t, const struct sass_insn *insn)
 static void keep_literal(struct taint *t, const struct taint_step *step)
 {
 	if (step->is_literal)
-		t->known[step->result / TAINT_UNIFORM][step->result % TAINT_UNIFORM] =
-			(struct taint_known){t->stamp, step->literal};
+		t->known[step->result] = (struct taint_known){t->stamp, step->literal};
+}
+
+static enum taint_pace pace_of(struct taint_step *step)
+{
+	if (step->is_literal || step->plain || step->turn[0] || step->turn[1] || step->turn[2] || step->from_count > 2)
+		return PACE_SHORT;
+	return step->from_count < 2 ? PACE_ONE : PACE_TWO;
 }
 
 static void plan(struct taint *t, const struct sass_insn *insn, struct taint_step *step)
@@ -283,12 +289,15 @@ static void plan(struct taint *t, const struct sass_insn *insn, struct taint_ste
 	/* What it leaves where its predicate is true is kept of one result. */
 	if (step->guarded && step->write_count && step->plan != TAINT_JOINS)
 		step->when |= WHEN_ANY;
+	if (step->plan == TAINT_JOINS && step->single && !step->guarded) {
+		uint8_t pace = pace_of(step);
+		step->pace[0] = step->pace[0] == PACE_SKIP ? PACE_SKIP : pace;
+		step->pace[1] = step->tells || step->compares ? PACE_ASK : pace;
+	}
 }
 
 static void run_insn(struct taint *t, const struct sass_insn *insn, struct taint_step *step)
 {
-	if (!step->plan)
-		plan(t, insn, step);
 	if (step->plan == TAINT_IN_FULL || (step->tells && t->recording))
 		run_in_full(t, insn);
 	else
@@ -303,6 +312,8 @@ static inline bool unchanged(const struct taint *t, const struct taint_step *ste
 	const taint_packed *range = t->live.ranges + step->ranges, *end = range + step->write_count + step->read_count;
 	if (t->when & step->when)
 		return false;
+	if (t->recording)
+		return true;
 	for (range += step->kill_count; range < end; range++)
 		if (taint_live_any(&t->changed, *range) || (step->guarded && taint_live_any(&t->changed_guarded, *range)))
 			return false;
@@ -319,7 +330,7 @@ static inline void note_change(struct taint_live *changed, unsigned reg, bool is
 static void repeat_guarded(struct taint *t, const struct taint_step *step)
 {
 	const set_id *result = t->live.results + step->results;
-	struct taint_guarded *entry = &t->guarded[step->result / TAINT_UNIFORM][step->result % TAINT_UNIFORM];
+	struct taint_guarded *entry = &t->guarded[step->result];
 	if (result[1] != SETS_NONE)
 		*entry = (struct taint_guarded){t->stamp, t->guards[step->insn], {result[1], result[2]}};
 	note_change(&t->changed_guarded, step->result, false);
@@ -328,7 +339,7 @@ static void repeat_guarded(struct taint *t, const struct taint_step *step)
 static void note_guarded(struct taint *t, const struct taint_step *step)
 {
 	set_id *result = t->live.results + step->results;
-	const struct taint_guarded *entry = &t->guarded[step->result / TAINT_UNIFORM][step->result % TAINT_UNIFORM];
+	const struct taint_guarded *entry = &t->guarded[step->result];
 	set_id when[2] = {SETS_NONE, SETS_NONE};
 	if (entry->stamp == t->stamp)
 		memcpy(when, entry->when, sizeof when);
@@ -336,10 +347,22 @@ static void note_guarded(struct taint *t, const struct taint_step *step)
 	memcpy(result + 1, when, sizeof when);
 }
 
+/* The one result of a step that has just run. */
+static inline void take_result(struct taint *t, const struct taint_step *step, set_id result)
+{
+	unsigned reg = step->result;
+	set_id *last = t->live.results + step->results;
+	t->guarded[reg].stamp = 0;
+	t->known[reg].stamp = 0;
+	t->now.registers[reg] = result;
+	note_change(&t->changed, reg, *last != result);
+	*last = result;
+}
+
 static inline void repeat_register(struct taint *t, unsigned reg, set_id result)
 {
-	t->guarded[reg / TAINT_UNIFORM][reg % TAINT_UNIFORM].stamp = 0;
-	t->known[reg / TAINT_UNIFORM][reg % TAINT_UNIFORM].stamp = 0;
+	t->guarded[reg].stamp = 0;
+	t->known[reg].stamp = 0;
 	t->now.registers[reg] = result;
 	note_change(&t->changed, reg, false);
 }
@@ -365,7 +388,7 @@ static inline void repeat(struct taint *t, const struct taint_step *step)
 
 static inline void note_register(struct taint *t, unsigned reg, set_id *result)
 {
-	note_change(&t->changed, reg, t->first || *result != t->now.registers[reg]);
+	note_change(&t->changed, reg, *result != t->now.registers[reg]);
 	*result = t->now.registers[reg];
 }
 
@@ -402,20 +425,43 @@ static void run_step(struct taint *t, struct taint_step *step)
 		unguarded.guard = 7;
 		insn = &unguarded;
 	}
+	if (!step->plan)
+		plan(t, insn, step);
 	run_insn(t, insn, step);
 	note_results(t, step);
 }
 
+static void ask_step(struct taint *t, struct taint_step *step)
+{
+	t->insn = step->insn;
+	if (unchanged(t, step))
+		repeat(t, step);
+	else
+		run_step(t, step);
+}
+
 void taint_steps(struct taint *t, struct taint_step *step, struct taint_step *end)
 {
-	unsigned needed = t->recording ? NEED_RECORDING : NEED_ALWAYS;
-	for (; step < end && !t->stop; step++) {
-		if (step->need < needed)
-			continue;
-		t->insn = step->insn;
-		if (unchanged(t, step))
-			repeat(t, step);
-		else
-			run_step(t, step);
+	unsigned recording = t->recording;
+	for (; step < end; step++) {
+		switch (step->pace[recording]) {
+		case PACE_SKIP:
+			break;
+		case PACE_ONE:
+			take_result(t, step, taint_source_set(t, step->from[0]));
+			break;
+		case PACE_TWO:
+			take_result(t, step,
+			            taint_join(t, taint_source_set(t, step->from[0]), taint_source_set(t, step->from[1])));
+			break;
+		case PACE_SHORT:
+			take_result(t, step, taint_short_result(t, step));
+			keep_literal(t, step);
+			break;
+		default:
+			ask_step(t, step);
+			if (t->stop)
+				return;
+		}
 	}
 }

@@ -51,6 +51,7 @@ struct taint_entry {
 	bool reached, called; /* called: what comes before a return point was reached */
 	bool filled;          /* registers came from somewhere */
 	bool ran;
+	bool alone;                /* all that comes here comes from the end of one block */
 	bool moved;                /* the stack pointer or barriers, since it ran last */
 	struct taint_live changed; /* registers, since it ran last */
 };
@@ -64,19 +65,12 @@ struct taint_summary {
 	bool arms;                 /* barriers */
 };
 
-#define TAINT_EIGHTS 512
-
-/* How eight registers were joined into others. */
-struct taint_eight {
-	uint64_t into[2], from[2], result[2]; /* 4 sets each */
-	uint8_t wanted, changed;
-};
-
 /* What flows on: where it lies. */
 struct taint_source {
 	const set_id *rows[TAINT_REGISTERS / 64]; /* those of t->rows */
 	const set_id *armed;
 	int32_t stack;
+	const struct taint_live *grown; /* registers that hold what they did when it flowed on before, and maybe more */
 };
 
 /* A register written under a predicate: what it holds where the predicate was true, and where it was not. */
@@ -142,8 +136,8 @@ struct taint {
 	uint32_t sweep;                  /* the place that ran last */
 	struct taint_summary *summaries; /* by block */
 	struct taint_source source;
-	struct taint_eight eights[TAINT_EIGHTS];
-	set_id *ones, *arms; /* the set of each single member, and of `targets`; 0: not made yet */
+	struct taint_live grown; /* taint_source.grown, where a block has run */
+	set_id *ones, *arms;     /* the set of each single member, and of `targets`; 0: not made yet */
 
 	struct taint_state now; /* while a block runs */
 	/* ... registers that hold something else than they did at the same point when it ran last; all of them when it had not. */
@@ -155,9 +149,9 @@ struct taint {
 	uint8_t when; /* which steps run again: enum taint_when */
 	uint32_t stamp;
 	uint32_t *guards; /* by instruction: guards.h */
-	struct taint_guarded guarded[2][256];
-	struct taint_known known[2][256]; /* of R, of UR */
-	uint32_t insn;                    /* being run */
+	struct taint_guarded guarded[TAINT_REGISTERS];
+	struct taint_known known[TAINT_REGISTERS];
+	uint32_t insn; /* being run */
 	bool recording;
 
 	struct taint_words local_any, local_unplaced, shared, global;
@@ -174,7 +168,7 @@ int taint_run(const struct program *program, const uint8_t *facts, const struct 
               struct kernel_paths *paths);
 
 /* For the files of this analysis. */
-extern const struct taint_live taint_all;
+extern const struct taint_live taint_all, taint_none;
 
 /* Places that wait to be run (taint_flow.c). */
 void taint_push(struct taint *t, uint32_t place);
@@ -213,13 +207,14 @@ static inline set_id taint_read_uniform(const struct taint *t, const struct sass
 static inline void taint_write_either(struct taint *t, const struct sass_insn *insn, bool uniform, unsigned reg,
                                       set_id set)
 {
-	t->known[uniform][reg].stamp = 0;
+	unsigned place = uniform ? TAINT_UNIFORM + reg : reg;
+	t->known[place].stamp = 0;
 	if (insn->guard != 7) {
 		taint_write_guarded(t, insn, uniform, reg, set);
 		return;
 	}
-	t->guarded[uniform][reg].stamp = 0;
-	t->now.registers[uniform ? TAINT_UNIFORM + reg : reg] = set;
+	t->guarded[place].stamp = 0;
+	t->now.registers[place] = set;
 }
 static inline void taint_write(struct taint *t, const struct sass_insn *insn, unsigned reg, set_id set)
 {

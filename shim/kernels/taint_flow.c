@@ -1,4 +1,7 @@
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include "shim/kernels/taint.h"
 
@@ -48,51 +51,38 @@ bool taint_pop(struct taint *t, uint32_t *ret_place)
 	return true;
 }
 
-/* Eight registers into others, those that are wanted. */
-static void join_eight(struct taint *t, struct taint_eight *known, const set_id *into, const set_id *from, uint8_t wanted)
+/* A bit for each register that differs between two rows. */
+static inline uint64_t find_differing(const set_id *a, const set_id *b)
 {
-	set_id result[8];
-	known->wanted = wanted;
-	known->changed = 0;
-	memcpy(known->into, into, sizeof known->into);
-	memcpy(known->from, from, sizeof known->from);
-	memcpy(result, into, sizeof result);
-	for (unsigned bits = wanted; bits; bits &= bits - 1) {
-		unsigned reg = (unsigned)__builtin_ctz(bits);
-		result[reg] = taint_join(t, into[reg], from[reg]);
-		known->changed |= (uint8_t)((result[reg] != into[reg]) << reg);
+	uint64_t differing = 0;
+#ifdef __SSE2__
+	for (unsigned i = 0; i < 64; i += 16) {
+		const __m128i *x = (const __m128i *)(const void *)(a + i), *y = (const __m128i *)(const void *)(b + i);
+		__m128i low = _mm_cmpeq_epi16(_mm_loadu_si128(x), _mm_loadu_si128(y)),
+			high = _mm_cmpeq_epi16(_mm_loadu_si128(x + 1), _mm_loadu_si128(y + 1));
+		differing |= (uint64_t)(uint16_t)~_mm_movemask_epi8(_mm_packs_epi16(low, high)) << i;
 	}
-	memcpy(known->result, result, sizeof known->result);
+#else
+	for (unsigned i = 0; i < 64; i++)
+		differing |= (uint64_t)(a[i] != b[i]) << i;
+#endif
+	return differing;
 }
 
-static struct taint_eight *find_eight(struct taint *t, const uint64_t a[2], const uint64_t b[2], uint64_t wanted)
+/* From one row of registers into another, those that are wanted. In `grown` nothing is lost by taking what comes. Which have changed? */
+static inline uint64_t join_row(struct taint *t, set_id *into, const set_id *from, uint64_t wanted, uint64_t grown)
 {
-	uint64_t h = (a[0] ^ b[1] << 1) * 0x9e3779b97f4a7c15u + (a[1] ^ b[0] << 3 ^ wanted) * 0xff51afd7ed558ccdu;
-	return &t->eights[h >> 32 & (TAINT_EIGHTS - 1)];
-}
-
-/*
- * From one row of registers into another, those that are wanted. Mostly nothing changed: eight are compared at once. What did change goes through one place
- * after the other, where the same meets the same: so the last answer is kept for each eight.
- */
-static uint64_t join_row(struct taint *t, set_id *into, const set_id *from, uint64_t wanted)
-{
-	uint64_t changed = 0;
-	while (wanted) {
-		unsigned first = (unsigned)__builtin_ctzll(wanted) & ~7u;
-		uint8_t eight = (uint8_t)(wanted >> first);
-		uint64_t a[2], b[2];
-		wanted &= ~((uint64_t)0xff << first);
-		memcpy(a, into + first, sizeof a);
-		memcpy(b, from + first, sizeof b);
-		if (!((a[0] ^ b[0]) | (a[1] ^ b[1])))
-			continue;
-		struct taint_eight *known = find_eight(t, a, b, eight);
-		if ((a[0] ^ known->into[0]) | (a[1] ^ known->into[1]) | (b[0] ^ known->from[0]) |
-		    (b[1] ^ known->from[1]) | (known->wanted ^ eight))
-			join_eight(t, known, into + first, from + first, eight);
-		memcpy(into + first, known->result, sizeof known->result);
-		changed |= (uint64_t)known->changed << first;
+	uint64_t changed = find_differing(into, from) & wanted;
+	for (uint64_t bits = changed & grown; bits; bits &= bits - 1) {
+		unsigned reg = (unsigned)__builtin_ctzll(bits);
+		into[reg] = from[reg];
+	}
+	for (uint64_t bits = changed & ~grown; bits; bits &= bits - 1) {
+		unsigned reg = (unsigned)__builtin_ctzll(bits);
+		set_id joined = sets_join_two(&t->sets, into[reg], from[reg]);
+		if (joined == into[reg])
+			changed &= ~((uint64_t)1 << reg);
+		into[reg] = joined;
 	}
 	return changed;
 }
@@ -101,12 +91,13 @@ static uint64_t join_row(struct taint *t, set_id *into, const set_id *from, uint
 static bool join_registers(struct taint *t, uint32_t place, const struct taint_live *chosen)
 {
 	struct taint_entry *entry = &t->entries[place];
+	const struct taint_live *grown = entry->alone && t->source.grown ? t->source.grown : &taint_none;
 	set_id *into = entry->sets;
 	uint64_t any = 0;
 	for (unsigned i = 0; i < t->row_count; i++, into += 64) {
 		unsigned row = t->rows[i];
 		uint64_t wanted = t->live.at[place].bits[row] & chosen->bits[row];
-		uint64_t changed = wanted ? join_row(t, into, t->source.rows[i], wanted) : 0;
+		uint64_t changed = wanted ? join_row(t, into, t->source.rows[i], wanted, grown->bits[row]) : 0;
 		entry->changed.bits[row] |= changed;
 		any |= changed;
 	}
@@ -181,6 +172,7 @@ static void set_source(struct taint *t, const struct taint_entry *entry)
 		t->source.rows[i] = entry->sets + (size_t)i * 64;
 	t->source.armed = entry->armed;
 	t->source.stack = entry->stack;
+	t->source.grown = &taint_all;
 }
 
 static void set_source_now(struct taint *t)
@@ -189,6 +181,7 @@ static void set_source_now(struct taint *t)
 		t->source.rows[i] = t->now.registers + (size_t)t->rows[i] * 64;
 	t->source.armed = t->now.armed;
 	t->source.stack = t->now.stack;
+	t->source.grown = &t->grown;
 }
 
 /* From where the returns of a function meet, which is the source, to one of its callers: what it may have written. */
@@ -291,7 +284,10 @@ static void flow_out(struct taint *t, uint32_t id, unsigned parts)
 
 void taint_flow_out(struct taint *t, uint32_t id)
 {
+	const struct taint_summary *summary = &t->summaries[id];
 	set_source_now(t);
+	for (unsigned row = 0; row < TAINT_REGISTERS / 64; row++)
+		t->grown.bits[row] = ~(summary->touched.bits[row] | summary->killed.bits[row]);
 	/* Both come of what they were at the block's entry alone. */
 	flow_out(t, id, t->moved ? FLOW_STACK | FLOW_BARRIERS : 0);
 }

@@ -285,6 +285,7 @@ static int list_steps(const struct search *search, struct taint_liveness *livene
 				continue;
 			*to = *step;
 			to->results = (uint32_t)results;
+			to->pace[0] = step->need == NEED_ALWAYS ? PACE_ASK : PACE_SKIP;
 			for (unsigned i = 0; i < to->write_count; i++)
 				results += taint_range_count(search->ranges[to->ranges + i]) *
 				           (to->guarded ? TAINT_GUARDED_RESULTS : 1);
@@ -294,8 +295,11 @@ static int list_steps(const struct search *search, struct taint_liveness *livene
 	}
 	struct taint_step *steps = realloc(liveness->steps, ((size_t)(to - liveness->steps) + 1) * sizeof *steps);
 	liveness->steps = steps ? steps : liveness->steps;
-	liveness->results = calloc(results + 1, sizeof *liveness->results);
-	return liveness->results ? 0 : -ENOMEM;
+	liveness->results = malloc((results + 1) * sizeof *liveness->results);
+	if (!liveness->results)
+		return -ENOMEM;
+	memset(liveness->results, 0xff, (results + 1) * sizeof *liveness->results);
+	return 0;
 }
 
 int taint_live_find(const struct program *program, struct taint_liveness *ret_liveness)

@@ -27,6 +27,12 @@ enum taint_when {
 
 enum taint_need { NEED_NOT, NEED_RECORDING, NEED_ALWAYS };
 
+/*
+ * What taint_steps() does about a step. Those in short with one result and no guard just run: to ask whether they must would take as long. With one and two
+ * sources, which become nothing else, they are told apart.
+ */
+enum taint_pace { PACE_ASK, PACE_SKIP, PACE_ONE, PACE_TWO, PACE_SHORT };
+
 /* How a step runs: taint_short.c. */
 enum taint_plan { TAINT_UNPLANNED, TAINT_IN_FULL, TAINT_JOINS, TAINT_COMPARES };
 
@@ -45,7 +51,8 @@ struct taint_step {
 	uint8_t need; /* enum taint_need */
 	uint8_t plan; /* enum taint_plan */
 	bool acts, guarded;
-	bool single; /* it overwrites `result` and nothing else */
+	bool single;     /* it overwrites `result` and nothing else */
+	uint8_t pace[2]; /* enum taint_pace; while recording */
 	/* The rest, and turn[], are there once it is planned. */
 	bool is_literal;
 	bool tells;    /* runs in full while recording */
@@ -61,7 +68,7 @@ struct taint_liveness {
 	struct taint_step *steps;
 	uint32_t *first; /* by block, and one more: in steps */
 	taint_packed *ranges;
-	uint16_t *results;
+	uint16_t *results; /* SETS_NONE: it has not run */
 };
 
 static inline unsigned taint_range_first(taint_packed range)

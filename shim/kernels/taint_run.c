@@ -10,6 +10,7 @@
 
 const struct taint_live taint_all = {{~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0),
                                       ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0)}};
+const struct taint_live taint_none = {{0}};
 
 /* What a place begins with becomes what the registers hold now. */
 static void enter(struct taint *t, uint32_t place)
@@ -121,6 +122,38 @@ static void prepare_params(struct taint *t)
 		t->indexed_params = t->all_params;
 }
 
+#define SOURCE_MANY (PROGRAM_NONE - 1)
+
+/* Blocks that one block leads to and no other, and to which nothing comes but by that. */
+static int find_alone(struct taint *t)
+{
+	const struct program *program = t->program;
+	uint32_t *from = malloc((program->block_count + (size_t)1) * sizeof *from);
+	if (!from)
+		return -ENOMEM;
+	memset(from, 0xff, program->block_count * sizeof *from);
+	for (uint32_t id = 0; id < program->block_count; id++) {
+		const struct block *block = &program->blocks[id];
+		for (uint32_t i = 0; i < block->next_count; i++) {
+			uint32_t *of = &from[program->next[block->next_first + i]];
+			*of = *of == PROGRAM_NONE || *of == id ? id : SOURCE_MANY;
+		}
+		if (block->return_point != PROGRAM_NONE)
+			from[block->return_point] = SOURCE_MANY;
+	}
+	for (size_t i = 0; i < program->armed_count; i++)
+		from[program->armed[i]] = SOURCE_MANY;
+	for (size_t i = 0; i < program->return_count; i++)
+		from[program->return_points[i]] = SOURCE_MANY;
+	for (size_t i = 0; i < program->loose_count; i++)
+		from[program->loose[i]] = SOURCE_MANY;
+	from[program->block_of[program->entry]] = SOURCE_MANY;
+	for (uint32_t id = 0; id < program->block_count; id++)
+		t->entries[id].alone = from[id] != SOURCE_MANY;
+	free(from);
+	return 0;
+}
+
 /* The entries of all places, once it is known what is live there. */
 static int prepare_entries(struct taint *t)
 {
@@ -140,7 +173,7 @@ static int prepare_entries(struct taint *t)
 		t->entries[place].stack = STACK_NONE;
 		t->entries[place].sets = t->entry_sets + place * sets;
 	}
-	return 0;
+	return find_alone(t);
 }
 
 static void sum_up_step(const struct taint *t, struct taint_step *step, struct taint_summary *summary)
@@ -150,7 +183,7 @@ static void sum_up_step(const struct taint *t, struct taint_step *step, struct t
 	summary->recalls |= step->when & WHEN_STORED;
 	summary->tells |= step->when & WHEN_RECORDING;
 	if (insn->never || taint_fact(t, step->insn) & FACT_NEVER)
-		step->need = NEED_NOT;
+		step->need = NEED_NOT, step->pace[0] = step->pace[1] = PACE_SKIP;
 	if (step->need != NEED_ALWAYS)
 		return;
 	for (unsigned i = 0; i < step->kill_count; i++)

@@ -204,6 +204,8 @@ void taint_plan(struct taint *t, const struct sass_insn *insn, struct taint_step
 			step->from[step->from_count] = step->from[i];
 			step->turn[step->from_count++] = step->turn[i];
 		}
+	for (unsigned i = step->from_count; i < 3; i++)
+		step->from[i] = NOTHING, step->turn[i] = TURN_NONE;
 }
 
 static set_id read_source(const struct taint *t, const struct sass_insn *insn, uint16_t from)
@@ -240,7 +242,7 @@ void taint_run_short(struct taint *t, const struct sass_insn *insn, const struct
 		taint_compared(t, sets[0], sets[2]);
 		taint_compared(t, sets[1], sets[2]);
 	}
-	if (step->plain)
+	if (step->plain && result)
 		result = taint_turned(t, result, TURN_PLAIN);
 	taint_write_either(t, insn, step->result >= TAINT_UNIFORM, step->result % TAINT_UNIFORM, result);
 }

@@ -12,7 +12,30 @@ void taint_plan(struct taint *t, const struct sass_insn *insn, struct taint_step
 void taint_run_short(struct taint *t, const struct sass_insn *insn, const struct taint_step *step);
 
 /* Of taint_alu.c. */
-set_id taint_turned(struct taint *t, set_id set, enum taint_turn turn);
+set_id taint_turn_anew(struct taint *t, set_id set, enum taint_turn turn);
+/* Of a set that is not empty. */
+static inline set_id taint_turned(struct taint *t, set_id set, enum taint_turn turn)
+{
+	set_id known = t->sets.derived[set].of[SETS_OWN + turn - TURN_SCALED];
+	return known != SETS_NONE ? known : taint_turn_anew(t, set, turn);
+}
+static inline set_id taint_source_set(const struct taint *t, unsigned from)
+{
+	set_id set = t->now.registers[from % TAINT_REGISTERS];
+	return from < TAINT_REGISTERS ? set : (set_id)(from - TAINT_REGISTERS);
+}
+/* What a step without a guard whose plan is TAINT_JOINS leaves in its result. */
+static inline set_id taint_short_result(struct taint *t, const struct taint_step *step)
+{
+	set_id result = 0;
+	for (unsigned i = 0; i < step->from_count; i++) {
+		set_id set = taint_source_set(t, step->from[i]);
+		if (set && step->turn[i])
+			set = taint_turned(t, set, step->turn[i]);
+		result = taint_join(t, result, set);
+	}
+	return result && step->plain ? taint_turned(t, result, TURN_PLAIN) : result;
+}
 bool taint_may_undo(uint32_t factor);
 /* Is the operand a literal, or a register that holds one? */
 bool taint_is_literal(const struct taint *t, const struct sass_operand *operand, uint32_t *ret_value);

@@ -39,7 +39,7 @@ struct outcome {
 	size_t store_count;
 	enum paths_reason reason, stop;
 	struct taint_cell cells[64];
-	struct taint_guarded guarded[2][256];
+	struct taint_guarded guarded[TAINT_REGISTERS];
 };
 
 static set_id any_set(const struct stage *stage)
@@ -104,8 +104,8 @@ static struct taint_words any_words(const struct stage *stage)
 struct before {
 	struct taint_state now;
 	struct taint_words local_any, local_unplaced, shared, global;
-	struct taint_known known[2][256];
-	struct taint_guarded guarded[2][256];
+	struct taint_known known[TAINT_REGISTERS];
+	struct taint_guarded guarded[TAINT_REGISTERS];
 };
 
 static void draw_before(const struct stage *stage, struct before *before)
@@ -119,19 +119,18 @@ static void draw_before(const struct stage *stage, struct before *before)
 	before->local_unplaced = any_words(stage);
 	before->shared = any_words(stage);
 	before->global = any_words(stage);
-	for (unsigned i = 0; i < 512; i++)
-		before->known[i / 256][i % 256] =
-			(struct taint_known){draw() % 3 == 0, (uint32_t)(draw() % 5 ? draw() % 40 : draw())};
+	for (unsigned i = 0; i < TAINT_REGISTERS; i++)
+		before->known[i] = (struct taint_known){draw() % 3 == 0, (uint32_t)(draw() % 5 ? draw() % 40 : draw())};
 	/* Nothing is ever written to the zero registers. */
-	before->known[0][SASS_RZ].stamp = 0;
-	before->known[1][stage->program.machine.uniform_zero].stamp = 0;
+	before->known[SASS_RZ].stamp = 0;
+	before->known[TAINT_UNIFORM + stage->program.machine.uniform_zero].stamp = 0;
 }
 
 static void keep(const struct before *from, struct before *to, struct taint_range range)
 {
 	for (unsigned reg = range.first; reg < range.first + (unsigned)range.count; reg++) {
 		to->now.registers[reg] = from->now.registers[reg];
-		to->known[reg / 256][reg % 256] = from->known[reg / 256][reg % 256];
+		to->known[reg] = from->known[reg];
 	}
 }
 
@@ -231,10 +230,10 @@ static bool quiet(const struct before *before, const struct outcome *outcome)
 static const char *short_wrong(struct stage *stage, struct before *before, bool recording)
 {
 	struct outcome outcome[2];
-	for (unsigned i = 0; i < 512; i++)
-		before->guarded[i / 256][i % 256] =
-			(struct taint_guarded){draw() % 2, draw() % 2, {any_set(stage), any_set(stage)}};
-	before->guarded[0][SASS_RZ].stamp = before->guarded[1][stage->program.machine.uniform_zero].stamp = 0;
+	for (unsigned i = 0; i < TAINT_REGISTERS; i++)
+		before->guarded[i] = (struct taint_guarded){draw() % 2, draw() % 2, {any_set(stage), any_set(stage)}};
+	before->guarded[SASS_RZ].stamp = 0;
+	before->guarded[TAINT_UNIFORM + stage->program.machine.uniform_zero].stamp = 0;
 	run(stage, before, recording, TAINT_UNPLANNED, &outcome[0]);
 	run(stage, before, recording, TAINT_IN_FULL, &outcome[1]);
 	return memcmp(&outcome[0], &outcome[1], sizeof outcome[0]) ? "in short it does something else" : NULL;
