@@ -175,9 +175,11 @@ static bool return_literal(const struct program *program, uint32_t i, uint32_t *
 static int find_return_addresses(const struct program *program, struct return_addresses *addresses)
 {
 	uint32_t target;
-	for (uint32_t i = 0; i < program->count; i++)
+	for (uint32_t k = 0; k < program->control_count; k++) {
+		uint32_t i = program->control[k];
 		if (program->classes[i] == SASS_RETURN && program->insns[i].a != SASS_RZ)
 			addresses->any = addresses->named[program->insns[i].a] = true;
+	}
 	for (uint32_t i = 0; addresses->any && i < program->count; i++) {
 		if (!addresses->named[program->insns[i].d] || !return_literal(program, i, &target))
 			continue;
@@ -198,10 +200,8 @@ static void find_leaders(struct program *program, const struct return_addresses 
 		block_of[program->taken[i]] |= 1;
 	for (size_t i = 0; i < addresses->count; i++)
 		block_of[addresses->literals[i].to] |= 2;
-	for (uint32_t i = 0; i < program->count; i++) {
-		uint32_t target;
-		if (program->classes[i] < SASS_BRANCH) /* leads on */
-			continue;
+	for (uint32_t k = 0; k < program->control_count; k++) {
+		uint32_t i = program->control[k], target;
 		struct way way = way_of(program, i);
 		if (way.ends && i + 1 < program->count)
 			block_of[i + 1] |= 1;
@@ -263,8 +263,8 @@ bool program_may_wait(const struct program *program, unsigned barrier, size_t i)
 static int find_armed(struct program *program)
 {
 	int err = 0;
-	for (uint32_t i = 0; !err && i < program->count; i++) {
-		uint32_t target;
+	for (uint32_t k = 0; !err && k < program->control_count; k++) {
+		uint32_t i = program->control[k], target;
 		if (program->classes[i] == SASS_ARM_FROM_REGISTER)
 			program->wild_barriers |= 1u << sass_field(&program->insns[i], 24, 28);
 		if (program->classes[i] != SASS_ARM || (target = jump_target(program, i)) == PROGRAM_NONE)

@@ -132,9 +132,21 @@ struct sass_operand {
 int sass_machine_init(struct sass_machine *machine, unsigned sm);
 
 void sass_decode(const struct sass_machine *machine, const uint8_t *code, struct sass_insn *ret_insn);
+/* So many, one behind the other: the row of each kind is looked for once. */
+void sass_decode_all(const struct sass_machine *machine, const uint8_t *code, uint32_t count,
+                     struct sass_insn *ret_insns);
 
 /* The three source operands of an instruction of the arithmetic kind, by its form. */
 void sass_operands(const struct sass_machine *machine, const struct sass_insn *insn, struct sass_operand ret_operands[3]);
+
+/* Registers by one number: those of R first, then those of UR. */
+#define SASS_REGISTERS 512
+#define SASS_UNIFORM 256
+#define SASS_SOURCE_ZERO SASS_REGISTERS         /* a register that is always 0 */
+#define SASS_SOURCE_OTHER (SASS_REGISTERS + 1u) /* no register */
+
+/* Of the same operands the registers: their numbers, or one of the two above. */
+void sass_sources(const struct sass_machine *machine, const struct sass_insn *insn, uint16_t ret_sources[3]);
 
 /*
  * Where a branch, call or barrier at byte `pc` leads, in bytes from the start of its section; may lie anywhere: the caller checks.

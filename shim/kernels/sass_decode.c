@@ -34,27 +34,62 @@ static const struct sass_row *find_row(const struct sass_machine *machine, unsig
 	return NULL;
 }
 
-void sass_decode(const struct sass_machine *machine, const uint8_t *code, struct sass_insn *ret_insn)
+static bool is_uniform(unsigned base, unsigned form, bool bit91)
 {
-	uint64_t low = elf_u64(code), high = elf_u64(code + 8);
-	unsigned base = low & 0x1ff, form = low >> 9 & 7;
-	bool bit91 = high >> (91 - 64) & 1;
+	return (base >= OP_UNIFORM && base < OP_UNIFORM_END) || base == OP_0CB ||
+	       (bit91 && base < OP_UNIFORM_END && (form == 1 || form == 2 || form == 4));
+}
+
+static inline void decode_fields(uint64_t low, uint64_t high, struct sass_insn *ret_insn)
+{
 	ret_insn->low = low;
 	ret_insn->high = high;
-	ret_insn->row = find_row(machine, base, form, bit91);
-	ret_insn->base = (uint16_t)base;
-	ret_insn->form = (uint8_t)form;
+	ret_insn->base = low & 0x1ff;
+	ret_insn->form = low >> 9 & 7;
 	ret_insn->guard = low >> 12 & 7;
 	ret_insn->guard_negated = low >> 15 & 1;
 	ret_insn->never = (low >> 12 & 15) == 15;
-	ret_insn->bit91 = bit91;
-	ret_insn->uniform = (base >= OP_UNIFORM && base < OP_UNIFORM_END) || base == OP_0CB ||
-	                    (bit91 && base < OP_UNIFORM_END && (form == 1 || form == 2 || form == 4));
+	ret_insn->bit91 = high >> (91 - 64) & 1;
 	ret_insn->d = (uint8_t)(low >> 16);
 	ret_insn->a = (uint8_t)(low >> 24);
 	ret_insn->b = (uint8_t)(low >> 32);
 	ret_insn->c = (uint8_t)high;
 	ret_insn->immediate = (uint32_t)(low >> 32);
+}
+
+void sass_decode(const struct sass_machine *machine, const uint8_t *code, struct sass_insn *ret_insn)
+{
+	decode_fields(elf_u64(code), elf_u64(code + 8), ret_insn);
+	ret_insn->row = find_row(machine, ret_insn->base, ret_insn->form, ret_insn->bit91);
+	ret_insn->uniform = is_uniform(ret_insn->base, ret_insn->form, ret_insn->bit91);
+}
+
+/* Rows and files by bits 0 to 11 and bit 91. */
+#define KINDS (1 << 13)
+#define KIND_KNOWN 1
+#define KIND_UNIFORM 2
+#define KIND_ROW 4 /* times the number of the row, plus 1; 0: it has none */
+
+static uint16_t find_kind(const struct sass_machine *machine, const struct sass_insn *insn)
+{
+	const struct sass_row *row = find_row(machine, insn->base, insn->form, insn->bit91);
+	return (uint16_t)(KIND_KNOWN | (is_uniform(insn->base, insn->form, insn->bit91) ? KIND_UNIFORM : 0) |
+	                  KIND_ROW * (row ? row - sass_rows + 1 : 0));
+}
+
+void sass_decode_all(const struct sass_machine *machine, const uint8_t *code, uint32_t count, struct sass_insn *ret_insns)
+{
+	uint16_t kinds[KINDS] = {0};
+	for (uint32_t i = 0; i < count; i++, code += SASS_BYTES) {
+		struct sass_insn *insn = &ret_insns[i];
+		uint64_t low = elf_u64(code), high = elf_u64(code + 8);
+		uint16_t *kind = &kinds[(low & 0xfff) << 1 | (high >> (91 - 64) & 1)];
+		decode_fields(low, high, insn);
+		if (!*kind)
+			*kind = find_kind(machine, insn);
+		insn->row = *kind / KIND_ROW ? &sass_rows[*kind / KIND_ROW - 1] : NULL;
+		insn->uniform = *kind & KIND_UNIFORM;
+	}
 }
 
 static struct sass_operand const_operand(const struct sass_insn *insn)
@@ -139,6 +174,42 @@ void sass_operands(const struct sass_machine *machine, const struct sass_insn *i
 	default:
 		ret_operands[1] = ret_operands[2] = none;
 	}
+}
+
+static inline uint16_t source_at(const struct sass_machine *machine, bool uniform, unsigned field)
+{
+	if (!uniform)
+		return (uint16_t)(field == SASS_RZ ? SASS_SOURCE_ZERO : field);
+	field &= machine->uniform_mask;
+	return (uint16_t)(field == machine->uniform_zero ? SASS_SOURCE_ZERO : SASS_UNIFORM + field);
+}
+
+void sass_sources(const struct sass_machine *machine, const struct sass_insn *insn, uint16_t ret_sources[3])
+{
+	bool uniform = insn->uniform;
+	uint16_t b = SASS_SOURCE_OTHER, c = SASS_SOURCE_OTHER;
+	switch (insn->form) {
+	case 1:
+	case 6:
+		b = source_at(machine, uniform || insn->form == 6, insn->b);
+		break;
+	case 2:
+	case 3:
+	case 7:
+		b = source_at(machine, uniform, insn->c);
+		if (insn->form == 7 || (uniform && insn->form == 3))
+			c = source_at(machine, true, insn->b);
+		if (machine->sm >= 120 && insn->base == OP_SEL && insn->form == 3)
+			b = source_at(machine, uniform, insn->b), c = SASS_SOURCE_OTHER;
+		break;
+	default:
+		break;
+	}
+	if (insn->form == 1 || insn->form >= 4)
+		c = insn->form == 7 ? c : has_third_source(insn) ? source_at(machine, uniform, insn->c) : c;
+	ret_sources[0] = source_at(machine, uniform, insn->a);
+	ret_sources[1] = b;
+	ret_sources[2] = c;
 }
 
 static int64_t sign_extend(uint64_t value, unsigned bits)
