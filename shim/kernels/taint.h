@@ -41,6 +41,9 @@ struct taint_state {
 	int32_t stack;    /* R1, in bytes from its first value */
 };
 
+/* What of a state flows besides registers. A return brings neither: each caller's stack pointer and barriers are what they were before the call. */
+enum flow_part { FLOW_STACK = 1, FLOW_BARRIERS = 2 };
+
 /* At the entry of a block, or where returns meet. */
 struct taint_entry {
 	set_id *sets; /* rows of 64 registers, those of t->rows one after the other */
@@ -51,18 +54,8 @@ struct taint_entry {
 	bool reached, called; /* called: what comes before a return point was reached */
 	bool filled;          /* registers came from somewhere */
 	bool ran;
-	bool alone;                /* all that comes here comes from the end of one block */
-	bool moved;                /* the stack pointer or barriers, since it ran last */
+	uint8_t moved;             /* enum flow_part, since it ran last */
 	struct taint_live changed; /* registers, since it ran last */
-};
-
-/* What all steps of a block do. */
-struct taint_summary {
-	struct taint_live touched; /* it depends on them */
-	struct taint_live killed;  /* it leaves nothing of them */
-	bool recalls;              /* depends on what is stored */
-	bool tells;                /* something while recording */
-	bool arms;                 /* barriers */
 };
 
 /* What flows on: where it lies. */
@@ -70,7 +63,6 @@ struct taint_source {
 	const set_id *rows[TAINT_REGISTERS / 64]; /* those of t->rows */
 	const set_id *armed;
 	int32_t stack;
-	const struct taint_live *grown; /* registers that hold what they did when it flowed on before, and maybe more */
 };
 
 /* A register written under a predicate: what it holds where the predicate was true, and where it was not. */
@@ -95,6 +87,11 @@ struct taint_cell {
  */
 struct taint_words {
 	set_id of[2];
+};
+
+/* By register: what it held where another state flowed in last, and what came and took its place, since it was no less: mostly it is so at the next place, too. */
+struct taint_growth {
+	set_id before[TAINT_REGISTERS], after[TAINT_REGISTERS];
 };
 
 struct taint_pair {
@@ -133,20 +130,19 @@ struct taint {
 	unsigned row_count;
 	uint64_t *queue; /* a bit for each place that waits */
 	uint32_t work;
-	uint32_t sweep;                  /* the place that ran last */
-	struct taint_summary *summaries; /* by block */
+	uint32_t sweep; /* the place that ran last */
 	struct taint_source source;
-	struct taint_live grown; /* taint_source.grown, where a block has run */
-	set_id *ones, *arms;     /* the set of each single member, and of `targets`; 0: not made yet */
+	struct taint_growth growth;
+	set_id *ones, *arms; /* the set of each single member, and of `targets`; 0: not made yet */
 
 	struct taint_state now; /* while a block runs */
 	/* ... registers that hold something else than they did at the same point when it ran last; all of them when it had not. */
 	struct taint_live changed;
 	/* ... or something else where their predicates are true. */
 	struct taint_live changed_guarded;
-	bool first;   /* it had not run */
-	bool moved;   /* ... or what the stack pointer and barriers were at its entry has changed since */
-	uint8_t when; /* which steps run again: enum taint_when */
+	bool first;    /* it had not run */
+	uint8_t moved; /* enum flow_part: what of its entry has changed since; all when it had not run */
+	uint8_t when;  /* which steps run again: enum taint_when */
 	uint32_t stamp;
 	uint32_t *guards; /* by instruction: guards.h */
 	struct taint_guarded guarded[TAINT_REGISTERS];
@@ -168,7 +164,7 @@ int taint_run(const struct program *program, const uint8_t *facts, const struct 
               struct kernel_paths *paths);
 
 /* For the files of this analysis. */
-extern const struct taint_live taint_all, taint_none;
+extern const struct taint_live taint_all;
 
 /* Places that wait to be run (taint_flow.c). */
 void taint_push(struct taint *t, uint32_t place);

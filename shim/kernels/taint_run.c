@@ -10,8 +10,6 @@
 
 const struct taint_live taint_all = {{~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0),
                                       ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0)}};
-const struct taint_live taint_none = {{0}};
-
 /* What a place begins with becomes what the registers hold now. */
 static void enter(struct taint *t, uint32_t place)
 {
@@ -42,9 +40,9 @@ static void run_block(struct taint *t, uint32_t id)
 		memset(&t->changed, 0xff, sizeof t->changed);
 	t->changed_guarded = (struct taint_live){{0}};
 	entry->changed = (struct taint_live){{0}};
-	t->moved = t->first || entry->moved;
+	t->moved = t->first ? FLOW_STACK | FLOW_BARRIERS : entry->moved;
 	entry->ran = true;
-	entry->moved = false;
+	entry->moved = 0;
 	entry->memory = t->memory_version;
 	t->stamp++;
 	t->work += (uint32_t)(end - step) + 1;
@@ -88,7 +86,7 @@ static void record(struct taint *t)
 {
 	t->recording = true;
 	for (uint32_t i = 0; i < t->program->block_count && !t->stop && !t->error; i++)
-		if (taint_runs(t, i) && t->summaries[i].tells)
+		if (taint_runs(t, i) && t->live.summaries[i].tells)
 			run_block(t, i);
 }
 
@@ -122,38 +120,6 @@ static void prepare_params(struct taint *t)
 		t->indexed_params = t->all_params;
 }
 
-#define SOURCE_MANY (PROGRAM_NONE - 1)
-
-/* Blocks that one block leads to and no other, and to which nothing comes but by that. */
-static int find_alone(struct taint *t)
-{
-	const struct program *program = t->program;
-	uint32_t *from = malloc((program->block_count + (size_t)1) * sizeof *from);
-	if (!from)
-		return -ENOMEM;
-	memset(from, 0xff, program->block_count * sizeof *from);
-	for (uint32_t id = 0; id < program->block_count; id++) {
-		const struct block *block = &program->blocks[id];
-		for (uint32_t i = 0; i < block->next_count; i++) {
-			uint32_t *of = &from[program->next[block->next_first + i]];
-			*of = *of == PROGRAM_NONE || *of == id ? id : SOURCE_MANY;
-		}
-		if (block->return_point != PROGRAM_NONE)
-			from[block->return_point] = SOURCE_MANY;
-	}
-	for (size_t i = 0; i < program->armed_count; i++)
-		from[program->armed[i]] = SOURCE_MANY;
-	for (size_t i = 0; i < program->return_count; i++)
-		from[program->return_points[i]] = SOURCE_MANY;
-	for (size_t i = 0; i < program->loose_count; i++)
-		from[program->loose[i]] = SOURCE_MANY;
-	from[program->block_of[program->entry]] = SOURCE_MANY;
-	for (uint32_t id = 0; id < program->block_count; id++)
-		t->entries[id].alone = from[id] != SOURCE_MANY;
-	free(from);
-	return 0;
-}
-
 /* The entries of all places, once it is known what is live there. */
 static int prepare_entries(struct taint *t)
 {
@@ -173,49 +139,20 @@ static int prepare_entries(struct taint *t)
 		t->entries[place].stack = STACK_NONE;
 		t->entries[place].sets = t->entry_sets + place * sets;
 	}
-	return find_alone(t);
-}
-
-static void sum_up_step(const struct taint *t, struct taint_step *step, struct taint_summary *summary)
-{
-	const struct sass_insn *insn = &t->program->insns[step->insn];
-	const taint_packed *ranges = t->live.ranges + step->ranges;
-	summary->recalls |= step->when & WHEN_STORED;
-	summary->tells |= step->when & WHEN_RECORDING;
-	if (insn->never || taint_fact(t, step->insn) & FACT_NEVER)
-		step->need = NEED_NOT, step->pace[0] = step->pace[1] = PACE_SKIP;
-	if (step->need != NEED_ALWAYS)
-		return;
-	for (unsigned i = 0; i < step->kill_count; i++)
-		taint_live_add(&summary->killed, ranges[i]);
-	for (unsigned i = step->kill_count; i < step->write_count + (unsigned)step->read_count; i++)
-		taint_live_add(&summary->touched, ranges[i]);
-	summary->arms |= step->acts && insn->row &&
-	                 (insn->row->class == SASS_ARM || insn->row->class == SASS_ARM_FROM_REGISTER);
-}
-
-static void sum_up(struct taint *t, uint32_t id)
-{
-	struct taint_summary *summary = &t->summaries[id];
-	uint8_t kind = t->program->blocks[id].kind;
-	for (uint32_t i = t->live.first[id]; i < t->live.first[id + 1]; i++)
-		sum_up_step(t, &t->live.steps[i], summary);
-	summary->tells |= kind == BLOCK_BROKEN || kind == BLOCK_TABLE_UNKNOWN || kind == BLOCK_CALL_UNKNOWN;
+	return 0;
 }
 
 static int prepare(struct taint *t)
 {
-	uint32_t blocks = t->program->block_count;
 	t->word_count = (t->program->params_bytes + 3) / 4;
 	t->queue = calloc(program_places(t->program) / 64 + (size_t)1, sizeof *t->queue);
-	t->summaries = calloc(blocks + (size_t)1, sizeof *t->summaries);
 	t->wide = calloc(t->paths->slot_count + 1, sizeof *t->wide);
 	t->whole = calloc(t->paths->slot_count + 1, sizeof *t->whole);
 	t->ones = calloc(FROM_PARAMS + t->word_count + (size_t)1, sizeof *t->ones);
 	t->arms = calloc(t->program->armed_count + 1, sizeof *t->arms);
-	if (!t->queue || !t->summaries || !t->wide || !t->whole || !t->ones || !t->arms)
+	if (!t->queue || !t->wide || !t->whole || !t->ones || !t->arms)
 		return -ENOMEM;
-	int err = taint_live_find(t->program, &t->live);
+	int err = taint_live_find(t->program, t->facts, &t->live);
 	if (!err)
 		err = guards_find(t->program, t->facts, &t->guards);
 	if (!err)
@@ -226,8 +163,6 @@ static int prepare(struct taint *t)
 		err = sets_init(&t->targets, t->program->armed_count);
 	if (err)
 		return err;
-	for (uint32_t i = 0; i < blocks; i++)
-		sum_up(t, i);
 	prepare_params(t);
 	return 0;
 }
@@ -261,7 +196,6 @@ int taint_run(const struct program *program, const uint8_t *facts, const struct 
 	taint_live_free(&t->live);
 	free(t->guards);
 	free(t->queue);
-	free(t->summaries);
 	free(t->ones);
 	free(t->arms);
 	free(t->wide);

@@ -126,9 +126,9 @@ static void draw_before(const struct stage *stage, struct before *before)
 	before->known[TAINT_UNIFORM + stage->program.machine.uniform_zero].stamp = 0;
 }
 
-static void keep(const struct before *from, struct before *to, struct taint_range range)
+static void keep(const struct before *from, struct before *to, taint_packed range)
 {
-	for (unsigned reg = range.first; reg < range.first + (unsigned)range.count; reg++) {
+	for (unsigned reg = taint_range_first(range); reg < taint_range_first(range) + taint_range_count(range); reg++) {
 		to->now.registers[reg] = from->now.registers[reg];
 		to->known[reg] = from->known[reg];
 	}
@@ -138,7 +138,7 @@ static void run(struct stage *stage, const struct before *before, bool recording
                 struct outcome *ret_outcome)
 {
 	struct taint *t = stage->t;
-	struct taint_step step = {.when = WHEN_FIRST, .need = NEED_ALWAYS, .plan = (uint8_t)plan};
+	struct taint_step step = {.when = WHEN_FIRST, .plan = (uint8_t)plan};
 	t->now = before->now;
 	t->local_any = before->local_any;
 	t->local_unplaced = before->local_unplaced;
@@ -181,7 +181,7 @@ static void run(struct stage *stage, const struct before *before, bool recording
 static bool written(const struct taint_effect *effect, unsigned reg)
 {
 	for (unsigned i = 0; i < effect->write_count; i++)
-		if (reg - effect->writes[i].first < effect->writes[i].count)
+		if (reg - taint_range_first(effect->writes[i]) < taint_range_count(effect->writes[i]))
 			return true;
 	return false;
 }
@@ -248,9 +248,8 @@ static const char *wrong(struct stage *stage, const struct taint_effect *effect,
 	draw_before(stage, &before[1]);
 	for (unsigned i = 0; i < effect->read_count; i++)
 		keep(&before[0], &before[1], effect->reads[i]);
-	for (unsigned i = 0; i < effect->write_count; i++)
-		if (!effect->writes[i].kills)
-			keep(&before[0], &before[1], effect->writes[i]);
+	for (unsigned i = effect->kill_count; i < effect->write_count; i++)
+		keep(&before[0], &before[1], effect->writes[i]);
 	bool memory = effect->acts || effect->recalls || effect->again;
 	if (memory) {
 		before[1].local_any = before[0].local_any;
@@ -327,7 +326,7 @@ static unsigned long third_sources(void)
 		struct taint_effect effect;
 		taint_effect(&stage.program, 0, &effect);
 		for (unsigned k = 0; k < effect.read_count; k++)
-			if (effect.reads[k].first == 0 || effect.reads[k].first == TAINT_UNIFORM) {
+			if (taint_range_first(effect.reads[k]) % TAINT_UNIFORM == 0) {
 				printf("%s form %u reads a third source\n", stage.insn.row->name,
 				       forms[i % sizeof forms]);
 				failures++;
