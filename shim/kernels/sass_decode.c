@@ -50,11 +50,6 @@ static inline void decode_fields(uint64_t low, uint64_t high, struct sass_insn *
 	ret_insn->guard_negated = low >> 15 & 1;
 	ret_insn->never = (low >> 12 & 15) == 15;
 	ret_insn->bit91 = high >> (91 - 64) & 1;
-	ret_insn->d = (uint8_t)(low >> 16);
-	ret_insn->a = (uint8_t)(low >> 24);
-	ret_insn->b = (uint8_t)(low >> 32);
-	ret_insn->c = (uint8_t)high;
-	ret_insn->immediate = (uint32_t)(low >> 32);
 }
 
 void sass_decode(const struct sass_machine *machine, const uint8_t *code, struct sass_insn *ret_insn)
@@ -236,10 +231,8 @@ unsigned sass_memory_words(const struct sass_insn *insn)
 	return words[sass_field(insn, 73, 76)];
 }
 
-bool sass_wide_modifier(const struct sass_machine *machine, const struct sass_insn *insn)
+bool sass_wide_modifier_120(const struct sass_insn *insn)
 {
-	if (machine->sm < 120)
-		return insn->base == OP_UIADD3_64;
 	switch (insn->base) {
 	case OP_UIADD3_64:
 	case OP_UIMNMX:
