@@ -104,13 +104,11 @@ static int grow(struct sets *sets)
 	return 0;
 }
 
-/* The name of the set in the scratch. */
+/* The name of the set in the scratch, which is not empty. */
 static set_id keep(struct sets *sets)
 {
 	size_t width = 2 * sets->half;
 	const uint64_t *bits = sets_bits(sets, sets->count);
-	if (!memcmp(bits, sets->bits, width * sizeof *bits))
-		return 0;
 	size_t at = hash(bits, width) & (sets->place_count - 1);
 	for (; sets->places[at]; at = (at + 1) & (sets->place_count - 1))
 		if (!memcmp(sets_bits(sets, sets->places[at]), bits, width * sizeof *bits))
@@ -118,6 +116,7 @@ static set_id keep(struct sets *sets)
 	set_id id = (set_id)sets->count;
 	sets->places[at] = id;
 	memset(&sets->derived[id], 0xff, sizeof sets->derived[id]);
+	sets->derived[id].of[SETS_ITSELF] = id;
 	sets->marks[id] = 0;
 	if (++sets->count == sets->room) {
 		int err = grow(sets);
@@ -136,7 +135,7 @@ set_id sets_range(struct sets *sets, size_t first, size_t end)
 	uint64_t *bits = scratch(sets);
 	for (size_t i = first; i < end && i < sets->half * 64; i++)
 		bits[i / 64] |= (uint64_t)1 << i % 64;
-	return keep(sets);
+	return first < end && first < sets->half * 64 ? keep(sets) : 0;
 }
 
 set_id sets_one(struct sets *sets, size_t member)

@@ -13,9 +13,9 @@ typedef uint16_t set_id; /* 0: the empty set */
 
 #define SETS_NONE UINT16_MAX
 
-#define SETS_FORMS 8 /* of enum sets_form, and behind them the user's own */
+#define SETS_FORMS 8
 
-/* What is made of a set; SETS_NONE: not worked out yet. */
+/* What is made of a set, by enum sets_form, and from SETS_OWN on by the user's own; SETS_NONE: not worked out yet. Of the empty set it is the empty set. */
 struct sets_derived {
 	set_id of[SETS_FORMS];
 };
@@ -46,7 +46,6 @@ static inline uint64_t *sets_join_place(const struct sets *sets, uint32_t pair)
 {
 	return &sets->joins[pair * 0x9e3779b1u >> (32 - sets->join_bits)];
 }
-/* Of two that are not both empty. */
 static inline set_id sets_join_two(struct sets *sets, set_id a, set_id b)
 {
 	uint32_t pair = (uint32_t)a << 16 | b;
@@ -60,6 +59,7 @@ static inline set_id sets_join(struct sets *sets, set_id a, set_id b)
 	return a ? sets_join_two(sets, a, b) : b;
 }
 enum sets_form {
+	SETS_ITSELF,
 	SETS_SCALED, /* every member in its scaled form */
 	SETS_PLAIN,  /* ... in its plain form */
 	SETS_AGAIN,  /* what was plain becomes scaled, what was scaled becomes plain */

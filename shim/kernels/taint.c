@@ -275,25 +275,41 @@ static void keep_literal(struct taint *t, const struct taint_step *step)
 		t->known[step->result] = (struct taint_known){t->stamp, step->literal};
 }
 
-static enum taint_pace pace_of(struct taint_step *step)
+/* The instruction of a step; without its guard where that is decided. */
+static const struct sass_insn *insn_of(const struct taint *t, const struct taint_step *step, struct sass_insn *room)
 {
-	if (step->is_literal || step->plain || step->turn[0] || step->turn[1] || step->turn[2] || step->from_count > 2)
-		return PACE_SHORT;
-	return step->from_count < 2 ? PACE_ONE : PACE_TWO;
+	const struct sass_insn *insn = &t->program->insns[step->insn];
+	if (insn->guard == 7 || !(taint_fact(t, step->insn) & FACT_ALWAYS))
+		return insn;
+	*room = *insn;
+	room->guard = 7;
+	return room;
 }
 
-static void plan(struct taint *t, const struct sass_insn *insn, struct taint_step *step)
+static void plan(struct taint *t, struct taint_step *step)
 {
-	taint_plan(t, insn, step);
-	step->is_literal = note_known(t, insn, &step->literal);
+	struct sass_insn room;
+	const struct sass_insn *insn = insn_of(t, step, &room);
+	uint8_t pace[2] = {PACE_ASK, PACE_ASK};
+	t->insn = step->insn;
+	if (!insn->row) {
+		t->stop = PATHS_INSTRUCTION;
+		return;
+	}
+	if (!step->plan) {
+		taint_plan(t, insn, step);
+		step->is_literal = note_known(t, insn, &step->literal);
+	}
 	/* What it leaves where its predicate is true is kept of one result. */
 	if (step->guarded && step->write_count && step->plan != TAINT_JOINS)
 		step->when |= WHEN_ANY;
 	if (step->plan == TAINT_JOINS && step->single && !step->guarded) {
-		uint8_t pace = pace_of(step);
-		step->pace[0] = step->pace[0] == PACE_SKIP ? PACE_SKIP : pace;
-		step->pace[1] = step->tells || step->compares ? PACE_ASK : pace;
+		pace[0] = PACE_SHORT;
+		pace[1] = step->tells || step->compares ? PACE_ASK : PACE_SHORT;
 	}
+	for (unsigned i = 0; i < 2; i++)
+		if (step->pace[i] != PACE_SKIP)
+			step->pace[i] = pace[i];
 }
 
 static void run_insn(struct taint *t, const struct sass_insn *insn, struct taint_step *step)
@@ -412,47 +428,29 @@ static inline void note_results(struct taint *t, const struct taint_step *step)
 		note_guarded(t, step);
 }
 
-static void run_step(struct taint *t, struct taint_step *step)
-{
-	const struct sass_insn *insn = &t->program->insns[step->insn];
-	struct sass_insn unguarded;
-	if (!insn->row) {
-		t->stop = PATHS_INSTRUCTION;
-		return;
-	}
-	if (insn->guard != 7 && taint_fact(t, step->insn) & FACT_ALWAYS) {
-		unguarded = *insn;
-		unguarded.guard = 7;
-		insn = &unguarded;
-	}
-	if (!step->plan)
-		plan(t, insn, step);
-	run_insn(t, insn, step);
-	note_results(t, step);
-}
-
 static void ask_step(struct taint *t, struct taint_step *step)
 {
+	struct sass_insn room;
 	t->insn = step->insn;
-	if (unchanged(t, step))
+	if (unchanged(t, step)) {
 		repeat(t, step);
-	else
-		run_step(t, step);
+		return;
+	}
+	run_insn(t, insn_of(t, step, &room), step);
+	note_results(t, step);
 }
 
 void taint_steps(struct taint *t, struct taint_step *step, struct taint_step *end)
 {
 	unsigned recording = t->recording;
-	for (; step < end; step++) {
+	while (step < end) {
 		switch (step->pace[recording]) {
+		case PACE_UNPLANNED:
+			plan(t, step);
+			if (t->stop)
+				return;
+			continue;
 		case PACE_SKIP:
-			break;
-		case PACE_ONE:
-			take_result(t, step, taint_source_set(t, step->from[0]));
-			break;
-		case PACE_TWO:
-			take_result(t, step,
-			            taint_join(t, taint_source_set(t, step->from[0]), taint_source_set(t, step->from[1])));
 			break;
 		case PACE_SHORT:
 			take_result(t, step, taint_short_result(t, step));
@@ -463,5 +461,6 @@ void taint_steps(struct taint *t, struct taint_step *step, struct taint_step *en
 			if (t->stop)
 				return;
 		}
+		step++;
 	}
 }

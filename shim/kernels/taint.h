@@ -6,6 +6,8 @@
 #ifndef CUCONST_KERNELS_TAINT_H
 #define CUCONST_KERNELS_TAINT_H
 
+#include <string.h>
+
 #include "shim/kernels/constants.h"
 #include "shim/kernels/guards.h"
 #include "shim/kernels/program.h"
@@ -52,7 +54,7 @@ struct taint_entry {
 	int32_t stack;
 	uint32_t memory;      /* t->memory_version when it ran last */
 	bool reached, called; /* called: what comes before a return point was reached */
-	bool filled;          /* registers came from somewhere */
+	bool filled;          /* `sets` are there */
 	bool ran;
 	uint8_t moved;             /* enum flow_part, since it ran last */
 	struct taint_live changed; /* registers, since it ran last */
@@ -165,6 +167,13 @@ int taint_run(const struct program *program, const uint8_t *facts, const struct 
 
 /* For the files of this analysis. */
 extern const struct taint_live taint_all;
+
+/* Registers that hold nothing yet. */
+static inline void taint_clear_entry(const struct taint *t, struct taint_entry *entry)
+{
+	memset(entry->sets, 0, (size_t)t->row_count * 64 * sizeof *entry->sets);
+	entry->filled = true;
+}
 
 /* Places that wait to be run (taint_flow.c). */
 void taint_push(struct taint *t, uint32_t place);

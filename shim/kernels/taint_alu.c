@@ -103,7 +103,7 @@ static set_id turn_set(struct taint *t, set_id set, enum taint_turn turn)
 set_id taint_turn_anew(struct taint *t, set_id set, enum taint_turn turn)
 {
 	set_id result = turn_set(t, set, turn);
-	return t->sets.derived[set].of[SETS_OWN + turn - TURN_SCALED] = result;
+	return t->sets.derived[set].of[turn] = result;
 }
 
 /* An odd factor has an inverse, and of two that undo each other one is large. Indices have no such factors, and few negative ones. */

@@ -3,6 +3,10 @@
 /* Adds registers to a list, in two parts where they do not lie in one word. */
 static inline uint8_t add(taint_packed *list, uint8_t at, unsigned first, unsigned count, unsigned end)
 {
+	if (count == 1) {
+		list[at] = (taint_packed)(first | 1u << 9);
+		return (uint8_t)(at + (first < end));
+	}
 	if (first >= end)
 		return at;
 	count = count > end - first ? end - first : count;
@@ -64,7 +68,10 @@ static inline void result(struct taint_effect *effect, const struct program *pro
 static inline void reads_source(struct taint_effect *effect, const struct program *program, uint16_t source,
                                 unsigned words)
 {
-	if (source < TAINT_REGISTERS)
+	/* None of the registers that are always 0. */
+	if (words == 1)
+		effect->read_count = add(effect->reads, effect->read_count, source, 1, TAINT_REGISTERS);
+	else if (source < TAINT_REGISTERS)
 		effect->read_count =
 			add(effect->reads, effect->read_count, source, words, end_of(&program->machine, source));
 }
@@ -78,11 +85,6 @@ static bool may_subtract(const struct sass_insn *insn, const uint16_t sources[3]
 	if (sass_field(insn, 63, 64) || sass_field(insn, 75, 76) || sass_field(insn, 72, 73))
 		return true;
 	return !zero_a && !zero_b && !(insn->form == 4 && insn->immediate <= INT32_MAX);
-}
-
-static bool negates(const struct sass_insn *insn)
-{
-	return sass_field(insn, 72, 73) || sass_field(insn, 75, 76) || sass_field(insn, 63, 64);
 }
 
 bool taint_mix_compares(const struct sass_insn *insn)
@@ -107,7 +109,7 @@ static void arithmetic(struct taint_effect *effect, const struct program *progra
 		end = first + 1;
 		break;
 	case SASS_ADD:
-		effect->records = negates(insn);
+		effect->records = taint_negates(insn);
 		words = wide || effect->records ? 2 : 1;
 		break;
 	case SASS_MULTIPLY:

@@ -38,6 +38,12 @@ struct taint_effect {
 /* Of instruction `at` of the program. A superset of the reads and, as to `kills`, a subset. */
 void taint_effect(const struct program *program, uint32_t at, struct taint_effect *ret_effect);
 
+/* Is a bit set that in some forms makes a difference of a sum? */
+static inline bool taint_negates(const struct sass_insn *insn)
+{
+	return sass_field(insn, 72, 73) || sass_field(insn, 75, 76) || sass_field(insn, 63, 64);
+}
+
 /* Do the operands of a mixing instruction meet in a comparison? */
 bool taint_mix_compares(const struct sass_insn *insn);
 

@@ -163,6 +163,8 @@ static bool join_registers(struct taint *t, uint32_t place, const struct taint_l
 	struct taint_entry *entry = &t->entries[place];
 	set_id *into = entry->sets;
 	uint64_t any = 0;
+	if (!entry->filled)
+		taint_clear_entry(t, entry);
 	for (unsigned i = 0; i < t->row_count; i++, into += 64) {
 		unsigned row = t->rows[i];
 		uint64_t wanted = t->live.at[place].bits[row] & chosen->bits[row];
@@ -170,7 +172,6 @@ static bool join_registers(struct taint *t, uint32_t place, const struct taint_l
 		entry->changed.bits[row] |= changed;
 		any |= changed;
 	}
-	entry->filled = true;
 	return any != 0;
 }
 

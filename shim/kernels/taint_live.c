@@ -168,13 +168,13 @@ static void step_back_long(struct packed_insn *insn, const taint_packed *range, 
 
 static inline void step_back(struct packed_insn *insn, const taint_packed *range, struct taint_live *live)
 {
-	insn->need = taint_live_any(live, range[0]) ? NEED_ALWAYS : insn->least;
-	if (insn->need == NEED_NOT)
-		return;
-	if (insn->kill_count)
-		drop(live, range[0]);
+	/* Without branches: whether it is needed is not foreseen. */
+	uint64_t bits = taint_range_bits(range[0]), *word = &live->bits[taint_range_first(range[0]) / 64];
+	insn->need = *word & bits ? NEED_ALWAYS : insn->least;
+	uint64_t needed = insn->need != NEED_NOT ? ~(uint64_t)0 : 0;
+	*word &= ~(bits & needed & (insn->kill_count ? ~(uint64_t)0 : 0));
 	for (unsigned i = 1; i < SHORT; i++)
-		taint_live_add(live, range[i]);
+		live->bits[taint_range_first(range[i]) / 64] |= taint_range_bits(range[i]) & needed;
 }
 
 /* From the end of a block to its beginning. */
@@ -327,7 +327,7 @@ static void make_step(const struct search *search, uint32_t at, size_t *results,
 	                          .single = insn->kill_count == 1 && insn->write_count == 1 &&
 	                                    taint_range_count(*writes) == 1,
 	                          .result = (uint16_t)(insn->write_count ? taint_range_first(*writes) : 0),
-	                          .pace[0] = insn->need == NEED_ALWAYS ? PACE_ASK : PACE_SKIP};
+	                          .pace[0] = insn->need == NEED_ALWAYS ? PACE_UNPLANNED : PACE_SKIP};
 	for (unsigned i = 0; i < insn->write_count; i++)
 		*results += taint_range_count(writes[i]) * (guarded ? TAINT_GUARDED_RESULTS : 1);
 }

@@ -6,6 +6,7 @@
 #ifndef CUCONST_KERNELS_TAINT_LIVE_H
 #define CUCONST_KERNELS_TAINT_LIVE_H
 
+#include "shim/kernels/sets.h"
 #include "shim/kernels/taint_effect.h"
 
 struct taint_live {
@@ -24,17 +25,21 @@ enum taint_when {
 
 enum taint_need { NEED_NOT, NEED_RECORDING, NEED_ALWAYS };
 
-/*
- * What taint_steps() does about a step. Those in short with one result and no guard just run: to ask whether they must would take as long. With one and two
- * sources, which become nothing else, they are told apart.
- */
-enum taint_pace { PACE_ASK, PACE_SKIP, PACE_ONE, PACE_TWO, PACE_SHORT };
+/* What taint_steps() does about a step. Those in short with one result and no guard just run: to ask whether they must would take as long. */
+enum taint_pace { PACE_UNPLANNED, PACE_SKIP, PACE_ASK, PACE_SHORT };
 
 /* How a step runs: taint_short.c. */
-enum taint_plan { TAINT_UNPLANNED, TAINT_IN_FULL, TAINT_JOINS, TAINT_COMPARES };
+enum taint_plan { TAINT_UNPLANNED, TAINT_IN_FULL, TAINT_JOINS, TAINT_WIDE, TAINT_COMPARES };
 
-/* What becomes of a set before it is joined: taint_alu.c. */
-enum taint_turn { TURN_NONE, TURN_SCALED, TURN_SIGN, TURN_PLAIN, TURN_AGAIN, TURN_UNDO };
+/* What becomes of a set before it is joined (taint_alu.c); its places in struct sets_derived. */
+enum taint_turn {
+	TURN_NONE = SETS_ITSELF,
+	TURN_SIGN = SETS_SCALED,
+	TURN_PLAIN = SETS_PLAIN,
+	TURN_SCALED = SETS_OWN,
+	TURN_AGAIN,
+	TURN_UNDO
+};
 
 /* An instruction that matters. */
 struct taint_step {
@@ -54,9 +59,10 @@ struct taint_step {
 	bool tells;    /* runs in full while recording */
 	bool compares; /* its sources with one another */
 	bool plain;    /* its result */
+	bool extends;  /* its high word is but a sign or 0, of a factor times 1 */
 	uint8_t from_count;
 	uint16_t result;  /* register, the first that it writes */
-	uint16_t from[4]; /* registers; from TAINT_REGISTERS on sets. Of a comparison low words, then high ones */
+	uint16_t from[4]; /* registers; from TAINT_REGISTERS on sets. Of a comparison low words, then high ones; of TAINT_WIDE both factors, then the words of what is added */
 };
 
 /* What all steps of a block do. */

@@ -62,7 +62,8 @@ static void solve(struct taint *t)
 {
 	const struct program *program = t->program;
 	uint32_t id = program->block_of[program->entry];
-	t->entries[id].reached = t->entries[id].filled = true;
+	t->entries[id].reached = true;
+	taint_clear_entry(t, &t->entries[id]);
 	t->entries[id].stack = 0;
 	taint_push(t, id);
 	while (!t->stop && !t->error && taint_pop(t, &id)) {
@@ -132,7 +133,7 @@ static int prepare_entries(struct taint *t)
 		return 0;
 	}
 	t->entries = calloc(places, sizeof *t->entries);
-	t->entry_sets = calloc(places * sets + 1, sizeof *t->entry_sets);
+	t->entry_sets = malloc((places * sets + 1) * sizeof *t->entry_sets);
 	if (!t->entries || !t->entry_sets)
 		return -ENOMEM;
 	for (size_t place = 0; place < places; place++) {

@@ -15,38 +15,51 @@ static uint16_t source_set(struct taint_step *step, set_id set)
 	return (uint16_t)(TAINT_REGISTERS + set);
 }
 
-/* Once the plan is chosen: it may turn out not to do. */
-static uint16_t source_of(struct taint *t, const struct sass_operand *operand, bool high, struct taint_step *step)
+static uint16_t constant_source(struct taint *t, const struct sass_operand *operand, bool high, struct taint_step *step)
 {
-	unsigned reg = operand->reg + high;
-	switch (operand->kind) {
-	case OPERAND_REGISTER:
-		return reg < SASS_RZ ? (uint16_t)reg : NOTHING;
-	case OPERAND_UNIFORM:
-		return reg < t->program->machine.uniform_zero ? (uint16_t)(TAINT_UNIFORM + reg) : NOTHING;
-	case OPERAND_CONST:
+	if (operand->kind == OPERAND_CONST)
 		return source_set(step, taint_const(t, operand->bank, operand->offset + 4 * high));
-	case OPERAND_IMMEDIATE:
-		if (t->program->marks[t->insn] & MARK_GLOBAL)
-			return source_set(step, taint_one(t, FROM_GLOBAL));
-		if (t->program->marks[t->insn] & MARK_FUNCTION)
-			return source_set(step, taint_one(t, FROM_FUNCTION));
-		return NOTHING;
-	default:
-		return NOTHING;
-	}
+	if (t->program->marks[t->insn] & MARK_GLOBAL)
+		return source_set(step, taint_one(t, FROM_GLOBAL));
+	if (t->program->marks[t->insn] & MARK_FUNCTION)
+		return source_set(step, taint_one(t, FROM_FUNCTION));
+	return NOTHING;
 }
 
-static void plan_sources(struct taint *t, const struct sass_operand operands[3], struct taint_step *step)
+/* Once the plan is chosen: it may turn out not to do. */
+static inline uint16_t source_of(struct taint *t, const struct sass_operand *operand, bool high, struct taint_step *step)
 {
+	unsigned reg = operand->reg + high;
+	if (operand->kind == OPERAND_REGISTER)
+		return (uint16_t)(reg < SASS_RZ ? reg : NOTHING);
+	if (operand->kind == OPERAND_UNIFORM)
+		return (uint16_t)(reg < t->program->machine.uniform_zero ? TAINT_UNIFORM + reg : NOTHING);
+	return operand->kind == OPERAND_NONE ? NOTHING : constant_source(t, operand, high, step);
+}
+
+/* What is no register among the operands: one is in some forms. */
+static void plan_constant(struct taint *t, const struct sass_insn *insn, struct taint_step *step)
+{
+	struct sass_operand operands[3];
+	sass_operands(&t->program->machine, insn, operands);
+	for (unsigned i = 1; i < 3; i++)
+		if (operands[i].kind == OPERAND_CONST || operands[i].kind == OPERAND_IMMEDIATE)
+			step->from[i] = constant_source(t, &operands[i], false, step);
+}
+
+static void plan_sources(struct taint *t, const struct sass_insn *insn, struct taint_step *step)
+{
+	uint16_t sources[3];
+	sass_sources(&t->program->machine, insn, sources);
 	step->plan = TAINT_JOINS;
 	for (unsigned i = 0; i < 3; i++)
-		step->from[i] = source_of(t, &operands[i], false, step);
+		step->from[i] = sources[i] < TAINT_REGISTERS ? sources[i] : NOTHING;
+	if (insn->form == 3 || insn->form == 5 || t->program->marks[t->insn])
+		plan_constant(t, insn, step);
 }
 
 static void plan_one(struct taint_step *step, uint16_t from)
 {
-	step->plan = TAINT_JOINS;
 	step->from[0] = from;
 	step->from[1] = step->from[2] = NOTHING;
 }
@@ -57,8 +70,12 @@ static enum taint_turn made_plain(enum taint_turn turn)
 	return turn == TURN_UNDO ? TURN_UNDO : TURN_PLAIN;
 }
 
-static void plan_sum(const struct sass_insn *insn, const struct sass_operand operands[3], struct taint_step *step)
+static void plan_sum(struct taint *t, const struct sass_insn *insn, struct taint_step *step)
 {
+	struct sass_operand operands[3];
+	if (!taint_negates(insn))
+		return;
+	sass_operands(&t->program->machine, insn, operands);
 	for (unsigned i = 0; i < 3; i++)
 		if (taint_negated(insn, operands, i)) {
 			step->turn[i] = TURN_PLAIN;
@@ -87,6 +104,24 @@ static void plan_product(const struct taint *t, const struct sass_insn *insn, co
 	step->tells = negative;
 	for (unsigned i = 0; i < 2 && negative; i++)
 		step->turn[i] = made_plain(step->turn[i]);
+}
+
+/* A product of 64 bits. By a large power of two its high word is a shift to the right. */
+static void plan_wide(struct taint *t, const struct sass_insn *insn, struct taint_step *step)
+{
+	struct sass_operand operands[3];
+	uint32_t value;
+	sass_operands(&t->program->machine, insn, operands);
+	if (taint_is_literal(t, &operands[0], &value) || taint_is_literal(t, &operands[1], &value)) {
+		if (value >= 256 && !(value & (value - 1)))
+			return;
+		step->extends = value == 1;
+	}
+	plan_sources(t, insn, step);
+	step->from[3] = source_of(t, &operands[2], true, step);
+	plan_product(t, insn, operands, step);
+	if (step->plan == TAINT_JOINS)
+		step->plan = TAINT_WIDE;
 }
 
 static void plan_address(const struct sass_insn *insn, struct taint_step *step)
@@ -138,19 +173,17 @@ static void plan_arithmetic(struct taint *t, const struct sass_insn *insn, struc
 	enum sass_class class = insn->row->class;
 	if (sass_wide_modifier(&t->program->machine, insn))
 		return;
-	sass_operands(&t->program->machine, insn, operands);
+	if (class == SASS_COMPARE || class == SASS_MULTIPLY || class == SASS_SHIFT)
+		sass_operands(&t->program->machine, insn, operands);
 	if (class == SASS_COMPARE) {
 		plan_comparison(t, operands, step);
 		return;
 	}
-	if (class == SASS_MOVE) {
-		plan_one(step, NOTHING);
-		step->from[0] = source_of(t, &operands[taint_moved(insn)], false, step);
-		return;
-	}
-	plan_sources(t, operands, step);
-	if (class == SASS_ADD)
-		plan_sum(insn, operands, step);
+	plan_sources(t, insn, step);
+	if (class == SASS_MOVE)
+		plan_one(step, step->from[taint_moved(insn)]);
+	else if (class == SASS_ADD)
+		plan_sum(t, insn, step);
 	else if (class == SASS_MULTIPLY)
 		plan_product(t, insn, operands, step);
 	else if (class == SASS_LEA)
@@ -176,12 +209,17 @@ void taint_plan(struct taint *t, const struct sass_insn *insn, struct taint_step
 	switch (insn->row->class) {
 	case SASS_CLEAR:
 		if (insn->row->words < 2)
-			plan_one(step, NOTHING);
+			step->plan = TAINT_JOINS, plan_one(step, NOTHING);
 		break;
 	case SASS_SHUFFLE:
 	case SASS_TO_UNIFORM:
 		if (!insn->uniform)
-			plan_one(step, insn->a < SASS_RZ ? insn->a : NOTHING);
+			step->plan = TAINT_JOINS, plan_one(step, insn->a < SASS_RZ ? insn->a : NOTHING);
+		break;
+	case SASS_MULTIPLY_WIDE:
+		/* Of R0 and R1 the second is the stack pointer. */
+		if (d > 1 || uniform)
+			plan_wide(t, insn, step);
 		break;
 	case SASS_COMPARE:
 	case SASS_MOVE:
@@ -196,9 +234,10 @@ void taint_plan(struct taint *t, const struct sass_insn *insn, struct taint_step
 	default:
 		return;
 	}
+	if (step->plan == TAINT_JOINS || step->plan == TAINT_WIDE)
+		step->result = (uint16_t)(uniform ? TAINT_UNIFORM + d : d);
 	if (step->plan != TAINT_JOINS)
 		return;
-	step->result = (uint16_t)(uniform ? TAINT_UNIFORM + d : d);
 	for (unsigned i = 0; i < 3; i++)
 		if (step->from[i] != NOTHING) {
 			step->from[step->from_count] = step->from[i];
@@ -217,6 +256,27 @@ static set_id read_source(const struct taint *t, const struct sass_insn *insn, u
 	return taint_read_guarded(t, insn, from >= TAINT_UNIFORM, from % TAINT_UNIFORM);
 }
 
+static set_id read_turned(struct taint *t, const struct sass_insn *insn, const struct taint_step *step, unsigned i)
+{
+	set_id set = read_source(t, insn, step->from[i]);
+	return set && step->turn[i] ? taint_turned(t, set, step->turn[i]) : set;
+}
+
+static void run_wide(struct taint *t, const struct sass_insn *insn, const struct taint_step *step)
+{
+	set_id factor = taint_join(t, read_turned(t, insn, step, 0), read_turned(t, insn, step, 1)),
+	       high = factor && step->extends ? taint_turned(t, factor, TURN_SIGN) : factor,
+	       low = taint_join(t, factor, read_source(t, insn, step->from[2]));
+	high = taint_join(t, high, read_source(t, insn, step->from[3]));
+	if (step->result >= TAINT_UNIFORM) {
+		taint_write_uniform(t, insn, step->result - TAINT_UNIFORM, low);
+		taint_write_uniform(t, insn, step->result - TAINT_UNIFORM + 1u, high);
+	} else {
+		taint_write(t, insn, step->result, low);
+		taint_write(t, insn, step->result + 1u, high);
+	}
+}
+
 static void compare(struct taint *t, const struct sass_insn *insn, const struct taint_step *step)
 {
 	taint_compared(t, read_source(t, insn, step->from[0]), read_source(t, insn, step->from[1]));
@@ -231,10 +291,12 @@ void taint_run_short(struct taint *t, const struct sass_insn *insn, const struct
 			compare(t, insn, step);
 		return;
 	}
+	if (step->plan == TAINT_WIDE) {
+		run_wide(t, insn, step);
+		return;
+	}
 	for (unsigned i = 0; i < step->from_count; i++) {
-		sets[i] = read_source(t, insn, step->from[i]);
-		if (sets[i] && step->turn[i])
-			sets[i] = taint_turned(t, sets[i], step->turn[i]);
+		sets[i] = read_turned(t, insn, step, i);
 		result = taint_join(t, result, sets[i]);
 	}
 	if (step->compares && t->recording) {
