@@ -96,23 +96,12 @@ static struct sass_operand const_operand(const struct sass_insn *insn)
 }
 
 /* In these no modifier makes a third source of bits 64 to 71: compilers leave them 0, which elsewhere is R0. */
-static bool has_third_source(const struct sass_insn *insn)
+static inline bool has_third_source(const struct sass_insn *insn)
 {
-	switch (insn->base) {
-	case OP_SEL:
-	case OP_FSEL:
-	case OP_IABS:
-	case OP_IMNMX:
-	case OP_SGXT:
-	case OP_VIADD:
-	case OP_VIMNMX:
-	case OP_USEL:
-	case OP_UFLO:
-	case OP_UPOPC:
-		return false;
-	default:
-		return true;
-	}
+	static const bool two[512] = {
+		[OP_SEL] = true,   [OP_FSEL] = true,   [OP_IABS] = true, [OP_IMNMX] = true, [OP_SGXT] = true,
+		[OP_VIADD] = true, [OP_VIMNMX] = true, [OP_USEL] = true, [OP_UFLO] = true,  [OP_UPOPC] = true};
+	return !two[insn->base];
 }
 
 static struct sass_operand register_operand(const struct sass_machine *machine, bool uniform, unsigned field)
@@ -173,38 +162,32 @@ void sass_operands(const struct sass_machine *machine, const struct sass_insn *i
 
 static inline uint16_t source_at(const struct sass_machine *machine, bool uniform, unsigned field)
 {
-	if (!uniform)
-		return (uint16_t)(field == SASS_RZ ? SASS_SOURCE_ZERO : field);
-	field &= machine->uniform_mask;
-	return (uint16_t)(field == machine->uniform_zero ? SASS_SOURCE_ZERO : SASS_UNIFORM + field);
+	unsigned masked = field & machine->uniform_mask,
+		 other = masked == machine->uniform_zero ? SASS_SOURCE_ZERO : SASS_UNIFORM + masked,
+		 ordinary = field == SASS_RZ ? SASS_SOURCE_ZERO : field;
+	return (uint16_t)(uniform ? other : ordinary);
 }
 
+/* Looked up instead of decided: what comes next is not foreseen. */
 void sass_sources(const struct sass_machine *machine, const struct sass_insn *insn, uint16_t ret_sources[3])
 {
+	enum { NONE, B, C, UNIFORM_B, THIRD };
+	static const uint8_t second[8] = {NONE, B, C, C, NONE, NONE, UNIFORM_B, C},
+			     third[8] = {NONE, THIRD, NONE, NONE, THIRD, THIRD, THIRD, UNIFORM_B};
 	bool uniform = insn->uniform;
-	uint16_t b = SASS_SOURCE_OTHER, c = SASS_SOURCE_OTHER;
-	switch (insn->form) {
-	case 1:
-	case 6:
-		b = source_at(machine, uniform || insn->form == 6, insn->b);
-		break;
-	case 2:
-	case 3:
-	case 7:
-		b = source_at(machine, uniform, insn->c);
-		if (insn->form == 7 || (uniform && insn->form == 3))
-			c = source_at(machine, true, insn->b);
-		if (machine->sm >= 120 && insn->base == OP_SEL && insn->form == 3)
-			b = source_at(machine, uniform, insn->b), c = SASS_SOURCE_OTHER;
-		break;
-	default:
-		break;
-	}
-	if (insn->form == 1 || insn->form >= 4)
-		c = insn->form == 7 ? c : has_third_source(insn) ? source_at(machine, uniform, insn->c) : c;
+	uint16_t c = source_at(machine, uniform, insn->c);
+	uint16_t sources[] = {[NONE] = SASS_SOURCE_OTHER,
+	                      [B] = source_at(machine, uniform, insn->b),
+	                      [C] = c,
+	                      [UNIFORM_B] = source_at(machine, true, insn->b),
+	                      [THIRD] = has_third_source(insn) ? c : SASS_SOURCE_OTHER};
 	ret_sources[0] = source_at(machine, uniform, insn->a);
-	ret_sources[1] = b;
-	ret_sources[2] = c;
+	ret_sources[1] = sources[second[insn->form]];
+	ret_sources[2] = sources[uniform && insn->form == 3 ? UNIFORM_B : third[insn->form]];
+	if (machine->sm >= 120 && insn->base == OP_SEL && insn->form == 3) {
+		ret_sources[1] = sources[B];
+		ret_sources[2] = SASS_SOURCE_OTHER;
+	}
 }
 
 static int64_t sign_extend(uint64_t value, unsigned bits)

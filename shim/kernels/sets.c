@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_JOIN_BITS 8
+#define FIRST_ROOM 256
+#define FIRST_JOIN_BITS 10
 #define MOST_JOIN_BITS 12
 #define SETS_MOST 65000               /* names behind are free for others' marks */
 #define BYTES_LIMIT ((size_t)8 << 20) /* of all sets of one kernel */
@@ -21,15 +22,20 @@ static uint64_t hash(const uint64_t *bits, size_t count)
 
 int sets_init(struct sets *sets, size_t universe)
 {
-	*sets = (struct sets){
-		.half = (universe + 63) / 64, .count = 1, .room = 64, .place_count = 256, .join_bits = FIRST_JOIN_BITS};
+	*sets = (struct sets){.half = (universe + 63) / 64,
+	                      .count = 1,
+	                      .room = FIRST_ROOM,
+	                      .place_count = 4 * FIRST_ROOM,
+	                      .join_bits = FIRST_JOIN_BITS};
 	sets->half += !sets->half;
 	/* One set more than there is room for: the scratch a new set is built in. */
-	sets->bits = calloc((sets->room + 1) * 2 * sets->half, sizeof *sets->bits);
+	sets->bits = malloc((sets->room + 1) * 2 * sets->half * sizeof *sets->bits);
 	sets->derived = calloc(sets->room, sizeof *sets->derived);
 	sets->places = calloc(sets->place_count, sizeof *sets->places);
 	sets->marks = calloc(sets->room, sizeof *sets->marks);
 	sets->joins = calloc((size_t)1 << sets->join_bits, sizeof *sets->joins);
+	if (sets->bits)
+		memset(sets->bits, 0, 2 * sets->half * sizeof *sets->bits);
 	if (sets->marks && sets->bits && sets->derived && sets->places && sets->joins)
 		return 0;
 	sets_free(sets);

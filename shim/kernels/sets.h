@@ -15,7 +15,9 @@ typedef uint16_t set_id; /* 0: the empty set */
 
 #define SETS_FORMS 8
 
-/* What is made of a set, by enum sets_form, and from SETS_OWN on by the user's own; SETS_NONE: not worked out yet. Of the empty set it is the empty set. */
+/*
+ * What is made of a set, by enum sets_form, and from SETS_OWN on by the user's own; SETS_NONE: not worked out yet. Of the empty set it is the empty set.
+ */
 struct sets_derived {
 	set_id of[SETS_FORMS];
 };

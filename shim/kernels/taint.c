@@ -338,8 +338,8 @@ static inline bool unchanged(const struct taint *t, const struct taint_step *ste
 
 static inline void note_change(struct taint_live *changed, unsigned reg, bool is_changed)
 {
-	uint64_t bit = (uint64_t)1 << reg % 64;
-	changed->bits[reg / 64] = is_changed ? changed->bits[reg / 64] | bit : changed->bits[reg / 64] & ~bit;
+	uint64_t bit = (uint64_t)1 << reg % 64, *word = &changed->bits[reg / 64];
+	*word = (*word & ~bit) | (uint64_t)is_changed << reg % 64;
 }
 
 /* What a guarded step in short left where its predicate is true, and where it is not: behind its one result. */

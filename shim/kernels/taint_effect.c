@@ -65,15 +65,13 @@ static inline void result(struct taint_effect *effect, const struct program *pro
 		writes(effect, insn, insn->d, words, true);
 }
 
-static inline void reads_source(struct taint_effect *effect, const struct program *program, uint16_t source,
-                                unsigned words)
+/* A source, with so many words; none of the registers that are always 0. */
+static inline uint8_t add_source(taint_packed *list, uint8_t at, const struct program *program, uint16_t source,
+                                 unsigned words)
 {
-	/* None of the registers that are always 0. */
 	if (words == 1)
-		effect->read_count = add(effect->reads, effect->read_count, source, 1, TAINT_REGISTERS);
-	else if (source < TAINT_REGISTERS)
-		effect->read_count =
-			add(effect->reads, effect->read_count, source, words, end_of(&program->machine, source));
+		return add(list, at, source, 1, TAINT_REGISTERS);
+	return source < TAINT_REGISTERS ? add(list, at, source, words, end_of(&program->machine, source)) : at;
 }
 
 /* May a factor be negative, so that a product and what it is added to are a difference? Not where one of them is nothing. */
@@ -85,6 +83,11 @@ static bool may_subtract(const struct sass_insn *insn, const uint16_t sources[3]
 	if (sass_field(insn, 63, 64) || sass_field(insn, 75, 76) || sass_field(insn, 72, 73))
 		return true;
 	return !zero_a && !zero_b && !(insn->form == 4 && insn->immediate <= INT32_MAX);
+}
+
+static bool negates(const struct sass_insn *insn)
+{
+	return sass_field(insn, 72, 73) || sass_field(insn, 75, 76) || sass_field(insn, 63, 64);
 }
 
 bool taint_mix_compares(const struct sass_insn *insn)
@@ -99,6 +102,7 @@ static void arithmetic(struct taint_effect *effect, const struct program *progra
 	sass_sources(&program->machine, insn, sources);
 	bool wide = sass_wide_modifier(&program->machine, insn);
 	unsigned first = 0, end = 3, words = wide ? 2 : 1, written = wide ? 2 : 1;
+	uint8_t read = 0;
 	switch (insn->row->class) {
 	case SASS_COMPARE:
 		effect->records = true;
@@ -109,7 +113,7 @@ static void arithmetic(struct taint_effect *effect, const struct program *progra
 		end = first + 1;
 		break;
 	case SASS_ADD:
-		effect->records = taint_negates(insn);
+		effect->records = negates(insn);
 		words = wide || effect->records ? 2 : 1;
 		break;
 	case SASS_MULTIPLY:
@@ -117,7 +121,8 @@ static void arithmetic(struct taint_effect *effect, const struct program *progra
 	case SASS_MULTIPLY_WIDE:
 		effect->records = may_subtract(insn, sources);
 		words = 1, end = 2, written = insn->row->class == SASS_MULTIPLY_WIDE ? 2 : 1;
-		reads_source(effect, program, sources[2], effect->records || insn->row->class != SASS_MULTIPLY ? 2 : 1);
+		read = add_source(effect->reads, read, program, sources[2],
+		                  effect->records || insn->row->class != SASS_MULTIPLY ? 2 : 1);
 		break;
 	case SASS_LEA:
 		effect->records = sass_field(insn, 72, 73) || sass_field(insn, 63, 64);
@@ -133,8 +138,10 @@ static void arithmetic(struct taint_effect *effect, const struct program *progra
 	default:
 		effect->records = taint_mix_compares(insn);
 	}
-	for (unsigned i = first; i < end; i++)
-		reads_source(effect, program, sources[i], words);
+	for (unsigned i = 0; i < 3; i++)
+		read = add_source(effect->reads, read, program, i >= first && i < end ? sources[i] : SASS_SOURCE_OTHER,
+		                  words);
+	effect->read_count = read;
 	result(effect, program, insn, written);
 }
 
@@ -308,31 +315,21 @@ static bool moves_stack(const struct taint_effect *effect)
 /* Does its result, or what it leaves in other memory, depend on what was stored before? */
 static bool recalls(const struct sass_insn *insn)
 {
-	switch (insn->row->class) {
-	case SASS_LOAD:
-	case SASS_LOAD_256:
-	case SASS_LOAD_LOCAL:
-	case SASS_LOAD_SHARED:
-	case SASS_LOAD_MATRIX:
-	case SASS_LOAD_REDUCE:
-	case SASS_ATOMIC:
-	case SASS_ATOMIC_SHARED:
-	case SASS_BULK:
-	case SASS_TENSOR_STORE:
-	case SASS_COPY_TO_SHARED:
-		return true;
-	default:
-		return false;
-	}
+	static const bool those[SASS_WARP_SYNC + 1] = {
+		[SASS_LOAD] = true,         [SASS_LOAD_256] = true,      [SASS_LOAD_LOCAL] = true,
+		[SASS_LOAD_SHARED] = true,  [SASS_LOAD_MATRIX] = true,   [SASS_LOAD_REDUCE] = true,
+		[SASS_ATOMIC] = true,       [SASS_ATOMIC_SHARED] = true, [SASS_BULK] = true,
+		[SASS_TENSOR_STORE] = true, [SASS_COPY_TO_SHARED] = true};
+	return insn->row && those[insn->row->class];
 }
 
-void taint_effect(const struct program *program, uint32_t at, struct taint_effect *ret_effect)
+static void find_effect(const struct program *program, uint32_t at, struct taint_effect *ret_effect)
 {
 	const struct sass_insn *insn = &program->insns[at];
 	struct taint_effect *effect = ret_effect;
 	effect->kill_count = effect->read_count = effect->write_count = 0;
 	effect->acts = effect->records = effect->again = false;
-	effect->recalls = insn->row && insn->row->class >= SASS_LOAD && recalls(insn);
+	effect->recalls = recalls(insn);
 	if (insn->never)
 		return;
 	if (!insn->row) {
@@ -388,4 +385,13 @@ void taint_effect(const struct program *program, uint32_t at, struct taint_effec
 	bool stack = moves_stack(effect);
 	effect->acts |= stack;
 	effect->again = stack || insn->row->class == SASS_STORE_LOCAL || insn->row->class == SASS_LOAD_LOCAL;
+}
+
+/* What stands behind the lists is no register, each in a word of its own and of those that are least in use: adding it must not wait for another. */
+void taint_effect(const struct program *program, uint32_t at, struct taint_effect *ret_effect)
+{
+	find_effect(program, at, ret_effect);
+	ret_effect->writes[ret_effect->write_count] = TAINT_REGISTERS - 1;
+	for (unsigned i = 0; i < 3; i++)
+		ret_effect->reads[ret_effect->read_count + i] = (taint_packed)(TAINT_REGISTERS - 1 - 64 * i);
 }

@@ -30,19 +30,13 @@ struct taint_effect {
 	bool acts;    /* on memory, barriers or the stack pointer: runs whether or not its result is of use */
 	bool records; /* tells something while recording: what it reads is of use, whatever comes of its result */
 	bool again; /* what it does depends on more than the registers it reads and what is stored: runs whenever its block does */
-	bool recalls;                      /* depends on what is stored */
-	taint_packed writes[TAINT_WRITES]; /* first those that leave nothing of what was there */
-	taint_packed reads[TAINT_READS];
+	bool recalls;                          /* depends on what is stored */
+	taint_packed writes[TAINT_WRITES + 1]; /* first those that leave nothing of what was there; none of it behind them */
+	taint_packed reads[TAINT_READS + 3]; /* none of it, three times, behind them */
 };
 
 /* Of instruction `at` of the program. A superset of the reads and, as to `kills`, a subset. */
 void taint_effect(const struct program *program, uint32_t at, struct taint_effect *ret_effect);
-
-/* Is a bit set that in some forms makes a difference of a sum? */
-static inline bool taint_negates(const struct sass_insn *insn)
-{
-	return sass_field(insn, 72, 73) || sass_field(insn, 75, 76) || sass_field(insn, 63, 64);
-}
 
 /* Do the operands of a mixing instruction meet in a comparison? */
 bool taint_mix_compares(const struct sass_insn *insn);

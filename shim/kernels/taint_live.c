@@ -54,9 +54,8 @@ static bool pack_ranges(struct search *search, const struct taint_effect *effect
 {
 	taint_packed *to = search->ranges + search->range_count;
 	if (effect->write_count <= 1 && effect->read_count < SHORT) {
-		to[0] = effect->write_count ? effect->writes[0] : 0;
-		for (unsigned i = 1; i < SHORT; i++)
-			to[i] = i <= effect->read_count ? effect->reads[i - 1] : 0;
+		to[0] = effect->writes[0];
+		memcpy(to + 1, effect->reads, (SHORT - 1) * sizeof *to);
 		search->range_count += SHORT;
 		return true;
 	}
@@ -83,7 +82,8 @@ static int pack_insn(struct search *search, uint32_t at, struct taint_live *writ
 	insn->least = effect.acts ? NEED_ALWAYS : effect.records ? NEED_RECORDING : NEED_NOT;
 	insn->when = (uint8_t)(WHEN_FIRST | (effect.again ? WHEN_ANY : 0) | (effect.recalls ? WHEN_STORED : 0) |
 	                       (insn->least ? WHEN_RECORDING : 0));
-	for (unsigned i = 0; i < effect.write_count; i++)
+	taint_live_add(written, effect.writes[0]);
+	for (unsigned i = 1; i < effect.write_count; i++)
 		taint_live_add(written, effect.writes[i]);
 	return 0;
 }
@@ -170,9 +170,10 @@ static inline void step_back(struct packed_insn *insn, const taint_packed *range
 {
 	/* Without branches: whether it is needed is not foreseen. */
 	uint64_t bits = taint_range_bits(range[0]), *word = &live->bits[taint_range_first(range[0]) / 64];
-	insn->need = *word & bits ? NEED_ALWAYS : insn->least;
-	uint64_t needed = insn->need != NEED_NOT ? ~(uint64_t)0 : 0;
-	*word &= ~(bits & needed & (insn->kill_count ? ~(uint64_t)0 : 0));
+	uint8_t need = (uint8_t)(((*word & bits) != 0) * NEED_ALWAYS);
+	insn->need = need > insn->least ? need : insn->least;
+	uint64_t needed = -(uint64_t)(insn->need != NEED_NOT);
+	*word &= ~(bits & needed & -(uint64_t)(insn->kill_count != 0));
 	for (unsigned i = 1; i < SHORT; i++)
 		live->bits[taint_range_first(range[i]) / 64] |= taint_range_bits(range[i]) & needed;
 }
@@ -298,38 +299,47 @@ static void search_back(struct search *search)
 		search->insns[i].need = NEED_ALWAYS;
 }
 
-/* What a step that always runs does for its block. */
-static void sum_up(const struct taint_step *step, const taint_packed *ranges, uint8_t class, struct taint_summary *summary)
+/* What an instruction that always runs does for its block. */
+static void sum_up(const struct packed_insn *insn, const taint_packed *ranges, struct taint_summary *summary)
 {
-	unsigned count = step->write_count + (unsigned)step->read_count;
-	for (unsigned i = 0; i < step->kill_count; i++)
+	unsigned count = insn->write_count + (unsigned)insn->read_count;
+	if (insn->is_short) {
+		uint64_t bits = taint_range_bits(ranges[0]), kills = -(uint64_t)(insn->kill_count != 0);
+		unsigned word = taint_range_first(ranges[0]) / 64;
+		summary->killed.bits[word] |= bits & kills;
+		summary->touched.bits[word] |= bits & ~kills;
+		for (unsigned i = 1; i < SHORT; i++)
+			taint_live_add(&summary->touched, ranges[i]);
+		return;
+	}
+	for (unsigned i = 0; i < insn->kill_count; i++)
 		taint_live_add(&summary->killed, ranges[i]);
-	for (unsigned i = step->kill_count; i < count; i++)
+	for (unsigned i = insn->kill_count; i < count; i++)
 		taint_live_add(&summary->touched, ranges[i]);
-	summary->arms |= class == SASS_ARM || class == SASS_ARM_FROM_REGISTER;
 }
 
 static void make_step(const struct search *search, uint32_t at, size_t *results, struct taint_step *to)
 {
 	const struct packed_insn *insn = &search->insns[at];
-	/* In short there is a range at the place of what is written where there is none. */
-	uint32_t ranges = insn->ranges + (insn->is_short && !insn->write_count);
-	const taint_packed *writes = search->ranges + ranges;
+	const taint_packed *writes = search->ranges + insn->ranges;
 	bool guarded = search->program->insns[at].guard != 7;
+	unsigned written = taint_range_count(writes[0]);
 	*to = (struct taint_step){.insn = at,
-	                          .ranges = ranges,
+	                          /* In short there is a range at the place of what is written where there is none. */
+	                          .ranges = insn->ranges + (insn->is_short && !insn->write_count),
 	                          .results = (uint32_t)*results,
 	                          .when = insn->when,
 	                          .kill_count = insn->kill_count,
 	                          .write_count = insn->write_count,
 	                          .read_count = insn->read_count,
 	                          .guarded = guarded,
-	                          .single = insn->kill_count == 1 && insn->write_count == 1 &&
-	                                    taint_range_count(*writes) == 1,
-	                          .result = (uint16_t)(insn->write_count ? taint_range_first(*writes) : 0),
+	                          .single = insn->kill_count == 1 && insn->write_count == 1 && written == 1,
+	                          .result = (uint16_t)taint_range_first(writes[0]),
 	                          .pace[0] = insn->need == NEED_ALWAYS ? PACE_UNPLANNED : PACE_SKIP};
-	for (unsigned i = 0; i < insn->write_count; i++)
-		*results += taint_range_count(writes[i]) * (guarded ? TAINT_GUARDED_RESULTS : 1);
+	written *= insn->write_count != 0;
+	for (unsigned i = 1; i < insn->write_count; i++)
+		written += taint_range_count(writes[i]);
+	*results += written * (guarded ? TAINT_GUARDED_RESULTS : 1);
 }
 
 /* Those of a block that are needed. The end of them. */
@@ -347,7 +357,9 @@ static struct taint_step *list_block(const struct search *search, uint32_t id, c
 			continue;
 		make_step(search, at, results, to);
 		if (insn->need == NEED_ALWAYS)
-			sum_up(to, search->ranges + to->ranges, search->program->classes[at], summary);
+			sum_up(insn, search->ranges + insn->ranges, summary);
+		uint8_t class = search->program->classes[at];
+		summary->arms |= class == SASS_ARM || class == SASS_ARM_FROM_REGISTER;
 		to++;
 	}
 	summary->tells |= block->kind == BLOCK_BROKEN || block->kind == BLOCK_TABLE_UNKNOWN ||

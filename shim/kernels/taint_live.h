@@ -61,8 +61,9 @@ struct taint_step {
 	bool plain;    /* its result */
 	bool extends;  /* its high word is but a sign or 0, of a factor times 1 */
 	uint8_t from_count;
-	uint16_t result;  /* register, the first that it writes */
-	uint16_t from[4]; /* registers; from TAINT_REGISTERS on sets. Of a comparison low words, then high ones; of TAINT_WIDE both factors, then the words of what is added */
+	uint16_t result; /* register, the first that it writes */
+	/* Registers; from TAINT_REGISTERS on sets. Of a comparison low words, then high ones; of TAINT_WIDE both factors, then the words of what is added. */
+	uint16_t from[4];
 };
 
 /* What all steps of a block do. */

@@ -37,29 +37,16 @@ static inline uint16_t source_of(struct taint *t, const struct sass_operand *ope
 	return operand->kind == OPERAND_NONE ? NOTHING : constant_source(t, operand, high, step);
 }
 
-/* What is no register among the operands: one is in some forms. */
-static void plan_constant(struct taint *t, const struct sass_insn *insn, struct taint_step *step)
+static void plan_sources(struct taint *t, const struct sass_operand operands[3], struct taint_step *step)
 {
-	struct sass_operand operands[3];
-	sass_operands(&t->program->machine, insn, operands);
-	for (unsigned i = 1; i < 3; i++)
-		if (operands[i].kind == OPERAND_CONST || operands[i].kind == OPERAND_IMMEDIATE)
-			step->from[i] = constant_source(t, &operands[i], false, step);
-}
-
-static void plan_sources(struct taint *t, const struct sass_insn *insn, struct taint_step *step)
-{
-	uint16_t sources[3];
-	sass_sources(&t->program->machine, insn, sources);
 	step->plan = TAINT_JOINS;
 	for (unsigned i = 0; i < 3; i++)
-		step->from[i] = sources[i] < TAINT_REGISTERS ? sources[i] : NOTHING;
-	if (insn->form == 3 || insn->form == 5 || t->program->marks[t->insn])
-		plan_constant(t, insn, step);
+		step->from[i] = source_of(t, &operands[i], false, step);
 }
 
 static void plan_one(struct taint_step *step, uint16_t from)
 {
+	step->plan = TAINT_JOINS;
 	step->from[0] = from;
 	step->from[1] = step->from[2] = NOTHING;
 }
@@ -70,12 +57,8 @@ static enum taint_turn made_plain(enum taint_turn turn)
 	return turn == TURN_UNDO ? TURN_UNDO : TURN_PLAIN;
 }
 
-static void plan_sum(struct taint *t, const struct sass_insn *insn, struct taint_step *step)
+static void plan_sum(const struct sass_insn *insn, const struct sass_operand operands[3], struct taint_step *step)
 {
-	struct sass_operand operands[3];
-	if (!taint_negates(insn))
-		return;
-	sass_operands(&t->program->machine, insn, operands);
 	for (unsigned i = 0; i < 3; i++)
 		if (taint_negated(insn, operands, i)) {
 			step->turn[i] = TURN_PLAIN;
@@ -117,7 +100,7 @@ static void plan_wide(struct taint *t, const struct sass_insn *insn, struct tain
 			return;
 		step->extends = value == 1;
 	}
-	plan_sources(t, insn, step);
+	plan_sources(t, operands, step);
 	step->from[3] = source_of(t, &operands[2], true, step);
 	plan_product(t, insn, operands, step);
 	if (step->plan == TAINT_JOINS)
@@ -173,17 +156,19 @@ static void plan_arithmetic(struct taint *t, const struct sass_insn *insn, struc
 	enum sass_class class = insn->row->class;
 	if (sass_wide_modifier(&t->program->machine, insn))
 		return;
-	if (class == SASS_COMPARE || class == SASS_MULTIPLY || class == SASS_SHIFT)
-		sass_operands(&t->program->machine, insn, operands);
+	sass_operands(&t->program->machine, insn, operands);
 	if (class == SASS_COMPARE) {
 		plan_comparison(t, operands, step);
 		return;
 	}
-	plan_sources(t, insn, step);
-	if (class == SASS_MOVE)
-		plan_one(step, step->from[taint_moved(insn)]);
-	else if (class == SASS_ADD)
-		plan_sum(t, insn, step);
+	if (class == SASS_MOVE) {
+		plan_one(step, NOTHING);
+		step->from[0] = source_of(t, &operands[taint_moved(insn)], false, step);
+		return;
+	}
+	plan_sources(t, operands, step);
+	if (class == SASS_ADD)
+		plan_sum(insn, operands, step);
 	else if (class == SASS_MULTIPLY)
 		plan_product(t, insn, operands, step);
 	else if (class == SASS_LEA)
@@ -209,12 +194,12 @@ void taint_plan(struct taint *t, const struct sass_insn *insn, struct taint_step
 	switch (insn->row->class) {
 	case SASS_CLEAR:
 		if (insn->row->words < 2)
-			step->plan = TAINT_JOINS, plan_one(step, NOTHING);
+			plan_one(step, NOTHING);
 		break;
 	case SASS_SHUFFLE:
 	case SASS_TO_UNIFORM:
 		if (!insn->uniform)
-			step->plan = TAINT_JOINS, plan_one(step, insn->a < SASS_RZ ? insn->a : NOTHING);
+			plan_one(step, insn->a < SASS_RZ ? insn->a : NOTHING);
 		break;
 	case SASS_MULTIPLY_WIDE:
 		/* Of R0 and R1 the second is the stack pointer. */

@@ -13,6 +13,7 @@ void taint_run_short(struct taint *t, const struct sass_insn *insn, const struct
 
 /* Of taint_alu.c. */
 set_id taint_turn_anew(struct taint *t, set_id set, enum taint_turn turn);
+/* What becomes of a set. */
 static inline set_id taint_turned(struct taint *t, set_id set, enum taint_turn turn)
 {
 	set_id known = t->sets.derived[set].of[turn];
