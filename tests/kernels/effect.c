@@ -139,6 +139,15 @@ static void run(struct stage *stage, const struct before *before, bool recording
 {
 	struct taint *t = stage->t;
 	struct taint_step step = {.when = WHEN_FIRST, .plan = (uint8_t)plan};
+	struct taint_effect effect;
+	uint16_t last = SETS_NONE;
+	taint_effect(&stage->program, 0, &effect);
+	/* One result that is overwritten: in short it has a way of its own. */
+	step.single = plan == TAINT_UNPLANNED && effect.kill_count == 1 && effect.write_count == 1 &&
+	              taint_range_count(effect.writes[0]) == 1;
+	step.result = (uint16_t)taint_range_first(effect.writes[0]);
+	t->live.results = &last;
+	t->live.ranges = effect.writes;
 	t->now = before->now;
 	t->local_any = before->local_any;
 	t->local_unplaced = before->local_unplaced;
@@ -162,6 +171,8 @@ static void run(struct stage *stage, const struct before *before, bool recording
 	stage->paths.reason = PATHS_CLEAR;
 	if (!stage->insn.never)
 		taint_steps(t, &step, &step + 1);
+	t->live.results = NULL;
+	t->live.ranges = NULL;
 	memset(ret_outcome, 0, sizeof *ret_outcome);
 	ret_outcome->now = t->now;
 	ret_outcome->local_any = t->local_any;
