@@ -395,7 +395,7 @@ int taint_live_find(const struct program *program, const uint8_t *facts, struct 
 {
 	size_t blocks = program->block_count, room = (size_t)SHORT * program->count + TAINT_WRITES + TAINT_READS;
 	struct search search = {.program = program,
-	                        .insns = malloc((program->count + (size_t)1) * sizeof *search.insns),
+	                        .insns = calloc(program->count + (size_t)1, sizeof *search.insns),
 	                        .ranges = malloc(room * sizeof *search.ranges),
 	                        .range_room = room,
 	                        .at = calloc(program_places(program), sizeof *search.at),
