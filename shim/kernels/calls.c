@@ -79,10 +79,11 @@ static int look_at(struct search *search, const struct block *block)
 	}
 	reach(search, block->return_point);
 	for (uint32_t insn = block->first; insn <= block->last; insn++) {
-		const struct sass_row *row = program->insns[insn].row;
-		sass_add_written(&program->machine, &program->insns[insn], &search->written);
+		/* Nobody asks what the kernel itself writes. */
+		if (search->function < program->function_count)
+			sass_add_written(&program->machine, &program->insns[insn], &search->written);
 		/* Where a barrier leads is in the function that armed it. */
-		if (row && row->class == SASS_ARM && program->links[insn] != PROGRAM_NONE)
+		if (program->classes[insn] == SASS_ARM && program->links[insn] != PROGRAM_NONE)
 			reach(search, program->armed[program->links[insn]]);
 	}
 	if (block->kind == BLOCK_RETURN && !err)

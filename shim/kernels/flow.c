@@ -148,20 +148,19 @@ static int add_next(void *ctx, uint32_t insn)
 	return PROGRAM_PUSH(program, next, next_count, next_room, program->block_of[insn]);
 }
 
-/* Those that RET instructions name. */
-struct return_registers {
+/* Registers that RET instructions name, and the instructions that move a return address into one of them, with where that leads. */
+struct return_addresses {
 	bool any, named[256];
+	struct program_return *literals;
+	size_t count, room;
 };
 
 /*
  * A return address is a literal moved into the register that RET names; nearly always the instruction behind the call, which is a return point anyway.
  */
-static bool return_literal(const struct program *program, const struct return_registers *registers, uint32_t i,
-                           uint32_t *ret_insn)
+static bool return_literal(const struct program *program, uint32_t i, uint32_t *ret_insn)
 {
 	const struct sass_insn *insn = &program->insns[i];
-	if (!registers->any || !registers->named[insn->d])
-		return false;
 	bool move = (insn->base == OP_MOV && insn->form == 4) ||
 	            (insn->base == OP_IMAD && insn->form == 2 && insn->a == SASS_RZ);
 	if (!move || insn->uniform || program->marks[i] || insn->immediate % SASS_BYTES)
@@ -173,18 +172,25 @@ static bool return_literal(const struct program *program, const struct return_re
 	return true;
 }
 
-static struct return_registers find_return_registers(const struct program *program)
+static int find_return_addresses(const struct program *program, struct return_addresses *addresses)
 {
-	struct return_registers registers = {0};
-	for (uint32_t i = 0; i < program->count; i++) {
-		const struct sass_insn *insn = &program->insns[i];
-		if (insn->row && insn->row->class == SASS_RETURN && insn->a != SASS_RZ)
-			registers.any = registers.named[insn->a] = true;
+	uint32_t target;
+	for (uint32_t k = 0; k < program->control_count; k++) {
+		uint32_t i = program->control[k];
+		if (program->classes[i] == SASS_RETURN && program->insns[i].a != SASS_RZ)
+			addresses->any = addresses->named[program->insns[i].a] = true;
 	}
-	return registers;
+	for (uint32_t i = 0; addresses->any && i < program->count; i++) {
+		if (!addresses->named[program->insns[i].d] || !return_literal(program, i, &target))
+			continue;
+		if (program_room(&addresses->literals, addresses->count, &addresses->room, sizeof *addresses->literals))
+			return -ENOMEM;
+		addresses->literals[addresses->count++] = (struct program_return){i, target};
+	}
+	return 0;
 }
 
-static void find_leaders(struct program *program, const struct return_registers *registers, uint32_t *block_of)
+static void find_leaders(struct program *program, const struct return_addresses *addresses, uint32_t *block_of)
 {
 	for (size_t i = 0; i < program->part_count; i++)
 		if (program->parts[i].count)
@@ -192,18 +198,15 @@ static void find_leaders(struct program *program, const struct return_registers 
 	block_of[program->entry] |= 1;
 	for (size_t i = 0; i < program->taken_count; i++)
 		block_of[program->taken[i]] |= 1;
-	for (uint32_t i = 0; i < program->count; i++) {
-		const struct sass_row *row = program->insns[i].row;
-		uint32_t target;
-		if (return_literal(program, registers, i, &target))
-			block_of[target] |= 2;
-		if (!row || row->class < SASS_BRANCH) /* leads on */
-			continue;
+	for (size_t i = 0; i < addresses->count; i++)
+		block_of[addresses->literals[i].to] |= 2;
+	for (uint32_t k = 0; k < program->control_count; k++) {
+		uint32_t i = program->control[k], target;
 		struct way way = way_of(program, i);
 		if (way.ends && i + 1 < program->count)
 			block_of[i + 1] |= 1;
 		each_target(program, i, &way, mark_leader, block_of);
-		if (row->class == SASS_ARM && (target = jump_target(program, i)) != PROGRAM_NONE)
+		if (program->classes[i] == SASS_ARM && (target = jump_target(program, i)) != PROGRAM_NONE)
 			block_of[target] |= 1;
 	}
 }
@@ -237,14 +240,12 @@ static int cut_block(struct program *program, struct block *block, const bool *i
 }
 
 /* Return addresses that are not those of the instruction behind the call that ends the block: any function may return there. */
-static int find_loose(struct program *program, const struct return_registers *registers, bool *is_loose)
+static int find_loose(struct program *program, const struct return_addresses *addresses, bool *is_loose)
 {
 	int err = 0;
-	for (uint32_t i = 0; registers->any && !err && i < program->count; i++) {
-		uint32_t insn;
-		if (!return_literal(program, registers, i, &insn))
-			continue;
-		uint32_t target = program->block_of[insn], block = program->block_of[i];
+	for (size_t i = 0; !err && i < addresses->count; i++) {
+		uint32_t target = program->block_of[addresses->literals[i].to],
+			 block = program->block_of[addresses->literals[i].from];
 		if ((target == block + 1 && program->blocks[block].return_point == target) || is_loose[target])
 			continue;
 		is_loose[target] = true;
@@ -258,48 +259,73 @@ bool program_may_wait(const struct program *program, unsigned barrier, size_t i)
 	return program->armed_by[i] == barrier || program_waits_anywhere(program, barrier);
 }
 
-int program_cut(struct program *program)
+/* What the instructions that arm barriers name. */
+static int find_armed(struct program *program)
 {
-	uint32_t *block_of = program->block_of = calloc(program->count + (size_t)1, sizeof *block_of);
-	if (!block_of)
-		return -ENOMEM;
-	struct return_registers registers = find_return_registers(program);
-	find_leaders(program, &registers, block_of);
-	for (uint32_t i = 0; i < program->count; i++)
-		program->block_count += block_of[i] != 0;
-	program->blocks = calloc(program->block_count + (size_t)1, sizeof *program->blocks);
-	bool *is_return = calloc(program->block_count + (size_t)1, sizeof *is_return);
-	int err = program->blocks && is_return ? 0 : -ENOMEM;
-	uint32_t block = 0;
-	for (uint32_t i = 0; !err && i < program->count; i++) {
+	int err = 0;
+	for (uint32_t k = 0; !err && k < program->control_count; k++) {
+		uint32_t i = program->control[k], target;
+		if (program->classes[i] == SASS_ARM_FROM_REGISTER)
+			program->wild_barriers |= 1u << sass_field(&program->insns[i], 24, 28);
+		if (program->classes[i] != SASS_ARM || (target = jump_target(program, i)) == PROGRAM_NONE)
+			continue;
+		unsigned barrier = sass_field(&program->insns[i], 16, 20);
+		program->links[i] = (uint32_t)program->armed_count;
+		err = PROGRAM_PUSH(program, armed, armed_count, armed_room, program->block_of[target]);
+		if (!err)
+			err = PROGRAM_PUSH(program, armed_by, armed_by_count, armed_by_room, (uint8_t)barrier);
+		program->named_barriers |= 1u << barrier;
+	}
+	return err;
+}
+
+/* From marks at the first instructions of blocks to the blocks; in is_return those that a return address names. */
+static void number_blocks(struct program *program, bool *is_return)
+{
+	uint32_t *block_of = program->block_of, block = 0;
+	for (uint32_t i = 0; i < program->count; i++) {
 		if (block_of[i]) {
+			if (block)
+				program->blocks[block - 1].last = i - 1;
 			program->blocks[block].first = i;
 			is_return[block++] = block_of[i] & 2;
 		}
-		program->blocks[block - 1].last = i;
 		block_of[i] = block - 1;
 	}
-	for (uint32_t i = 0; !err && i < program->count; i++) {
-		const struct sass_row *row = program->insns[i].row;
-		uint32_t target;
-		if (row && row->class == SASS_ARM_FROM_REGISTER)
-			program->wild_barriers |= 1u << sass_field(&program->insns[i], 24, 28);
-		if (!row || row->class != SASS_ARM || (target = jump_target(program, i)) == PROGRAM_NONE)
-			continue;
-		program->links[i] = (uint32_t)program->armed_count;
-		err = PROGRAM_PUSH(program, armed, armed_count, armed_room, block_of[target]);
-		if (!err)
-			err = PROGRAM_PUSH(program, armed_by, armed_by_count, armed_by_room,
-			                   (uint8_t)sass_field(&program->insns[i], 16, 20));
-		if (!err)
-			program->named_barriers |= 1u << program->armed_by[program->armed_by_count - 1];
+	if (block)
+		program->blocks[block - 1].last = program->count - 1;
+}
+
+static int cut_at(struct program *program, const struct return_addresses *addresses)
+{
+	for (uint32_t i = 0; i < program->count; i++)
+		program->block_count += program->block_of[i] != 0;
+	program->blocks = calloc(program->block_count + (size_t)1, sizeof *program->blocks);
+	bool *is_return = calloc(program->block_count + (size_t)1, sizeof *is_return);
+	int err = program->blocks && is_return ? 0 : -ENOMEM;
+	if (!err) {
+		number_blocks(program, is_return);
+		err = find_armed(program);
 	}
 	for (uint32_t i = 0; !err && i < program->block_count; i++)
 		err = cut_block(program, &program->blocks[i], is_return);
 	if (!err) {
 		memset(is_return, 0, program->block_count * sizeof *is_return);
-		err = find_loose(program, &registers, is_return);
+		err = find_loose(program, addresses, is_return);
 	}
 	free(is_return);
+	return err;
+}
+
+int program_cut(struct program *program)
+{
+	struct return_addresses addresses = {0};
+	program->block_of = calloc(program->count + (size_t)1, sizeof *program->block_of);
+	int err = program->block_of ? find_return_addresses(program, &addresses) : -ENOMEM;
+	if (!err) {
+		find_leaders(program, &addresses, program->block_of);
+		err = cut_at(program, &addresses);
+	}
+	free(addresses.literals);
 	return err;
 }

@@ -84,6 +84,51 @@ static int branch_info(void *ctx, unsigned attribute, const uint8_t *data, size_
 	return 0;
 }
 
+static inline void note_bank(struct gathering *gathering, const struct sass_insn *insn)
+{
+	uint32_t bank = sass_field(insn, 54, 59);
+	if (bank != 2 && bank != 4)
+		return;
+	bool constant = insn->row && (insn->row->class == SASS_LOAD_CONST || insn->row->class == SASS_LOAD_CONST_UNIFORM);
+	bool operand = insn->base < OP_LD && (insn->form == 3 || insn->form == 5);
+	gathering->uses_bank4 |= (constant || operand) && bank == 4;
+	gathering->uses_bank2 |= (constant || operand) && bank == 2;
+}
+
+static int make_room(struct program *program, uint32_t more)
+{
+	uint32_t count = program->count + more;
+	struct sass_insn *insns = realloc(program->insns, count * sizeof *insns);
+	program->insns = insns ? insns : program->insns;
+	uint8_t *marks = realloc(program->marks, count);
+	program->marks = marks ? marks : program->marks;
+	uint8_t *classes = realloc(program->classes, count);
+	program->classes = classes ? classes : program->classes;
+	uint32_t *control = realloc(program->control, count * sizeof *control);
+	program->control = control ? control : program->control;
+	uint32_t *links = realloc(program->links, count * sizeof *links);
+	program->links = links ? links : program->links;
+	return insns && marks && classes && control && links ? 0 : -ENOMEM;
+}
+
+static void decode_part(struct gathering *gathering, const struct program_part *part, const uint8_t *code)
+{
+	struct program *program = gathering->program;
+	uint32_t end = part->first + part->count;
+	sass_decode_all(&program->machine, code, part->count, program->insns + part->first);
+	memset(program->marks + part->first, 0, part->count);
+	memset(program->links + part->first, 0xff, part->count * sizeof *program->links); /* PROGRAM_NONE */
+	for (uint32_t i = part->first; i < end; i++) {
+		const struct sass_insn *insn = &program->insns[i];
+		uint8_t class = insn->row ? insn->row->class : SASS_NOTHING;
+		program->classes[i] = class;
+		program->control[program->control_count] = i;
+		program->control_count += class >= SASS_BRANCH;
+		note_bank(gathering, insn);
+	}
+	program->count = end;
+}
+
 /* The first instruction of a defined function, whose section is added where it is new. PROGRAM_NONE: not in order. */
 static uint32_t function_at(struct gathering *gathering, const struct elf_symbol *symbol)
 {
@@ -100,29 +145,11 @@ static uint32_t function_at(struct gathering *gathering, const struct elf_symbol
 		gathering->reason = PATHS_LIMIT;
 		return PROGRAM_NONE;
 	}
-	uint32_t count = program->count + part.count;
-	struct sass_insn *insns = realloc(program->insns, count * sizeof *insns);
-	program->insns = insns ? insns : program->insns;
-	uint8_t *marks = realloc(program->marks, count);
-	program->marks = marks ? marks : program->marks;
-	uint32_t *links = realloc(program->links, count * sizeof *links);
-	program->links = links ? links : program->links;
-	if (!insns || !marks || !links || PROGRAM_PUSH(program, parts, part_count, part_room, part)) {
+	if (make_room(program, part.count) || PROGRAM_PUSH(program, parts, part_count, part_room, part)) {
 		gathering->error = -ENOMEM;
 		return PROGRAM_NONE;
 	}
-	for (uint32_t i = 0; i < part.count; i++) {
-		struct sass_insn *insn = &insns[part.first + i];
-		sass_decode(&program->machine, section.data + (size_t)i * SASS_BYTES, insn);
-		marks[part.first + i] = 0;
-		links[part.first + i] = PROGRAM_NONE;
-		bool constant = insn->row &&
-		                (insn->row->class == SASS_LOAD_CONST || insn->row->class == SASS_LOAD_CONST_UNIFORM);
-		bool operand = insn->base < OP_LD && (insn->form == 3 || insn->form == 5);
-		gathering->uses_bank4 |= (constant || operand) && sass_field(insn, 54, 59) == 4;
-		gathering->uses_bank2 |= (constant || operand) && sass_field(insn, 54, 59) == 2;
-	}
-	program->count = count;
+	decode_part(gathering, &part, section.data);
 	return part.first + (uint32_t)(symbol->value / SASS_BYTES);
 }
 
@@ -310,6 +337,8 @@ void program_free(struct program *program)
 	free(program->parts);
 	free(program->insns);
 	free(program->marks);
+	free(program->classes);
+	free(program->control);
 	free(program->links);
 	free(program->taken);
 	free(program->table);

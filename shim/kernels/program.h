@@ -71,7 +71,10 @@ struct program {
 	struct program_part *parts;
 	size_t part_count, part_room;
 	struct sass_insn *insns;
-	uint8_t *marks;  /* of each instruction: enum program_mark */
+	uint8_t *marks;    /* of each instruction: enum program_mark */
+	uint8_t *classes;  /* of each instruction: enum sass_class, SASS_NOTHING where it is not known */
+	uint32_t *control; /* instructions from SASS_BRANCH on, those that do not simply lead on */
+	uint32_t control_count;
 	uint32_t *links; /* calls with a relocation: the instruction called; BSSY: place in `armed` */
 	uint32_t count, room;
 	uint32_t entry;  /* instruction of the kernel's first */

@@ -111,15 +111,30 @@ struct sass_machine {
 	uint16_t index[512 + 1];             /* first row of each base */
 };
 
+/* Half of a cache line: a kernel has thousands, and they are gone through several times. Fields that are whole bytes are read in their place. */
 struct sass_insn {
-	uint64_t low, high;
+	union {
+		uint64_t low;
+		struct {
+			uint16_t head;
+			uint8_t d, a; /* register fields at bits 16, 24, 32, 64 */
+			union {
+				uint8_t b;
+				uint32_t immediate;
+			};
+		};
+	};
+	union {
+		uint64_t high;
+		uint8_t c;
+	};
 	const struct sass_row *row; /* NULL: unknown */
 	uint16_t base;
 	uint8_t form, guard;                       /* guard: 7 none */
 	bool guard_negated, never, bit91, uniform; /* uniform: works on UR, guarded by UP */
-	uint8_t d, a, b, c;                        /* register fields at bits 16, 24, 32, 64 */
-	uint32_t immediate;
 };
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the order of the fields in the bytes");
+_Static_assert(sizeof(struct sass_insn) == 32, "half of a cache line");
 
 enum sass_operand_kind { OPERAND_NONE, OPERAND_REGISTER, OPERAND_UNIFORM, OPERAND_IMMEDIATE, OPERAND_CONST };
 struct sass_operand {
@@ -132,9 +147,21 @@ struct sass_operand {
 int sass_machine_init(struct sass_machine *machine, unsigned sm);
 
 void sass_decode(const struct sass_machine *machine, const uint8_t *code, struct sass_insn *ret_insn);
+/* So many, one behind the other: the row of each kind is looked for once. */
+void sass_decode_all(const struct sass_machine *machine, const uint8_t *code, uint32_t count,
+                     struct sass_insn *ret_insns);
 
 /* The three source operands of an instruction of the arithmetic kind, by its form. */
 void sass_operands(const struct sass_machine *machine, const struct sass_insn *insn, struct sass_operand ret_operands[3]);
+
+/* Registers by one number: those of R first, then those of UR. */
+#define SASS_REGISTERS 512
+#define SASS_UNIFORM 256
+#define SASS_SOURCE_ZERO SASS_REGISTERS         /* a register that is always 0 */
+#define SASS_SOURCE_OTHER (SASS_REGISTERS + 1u) /* no register */
+
+/* Of the same operands the registers: their numbers, or one of the two above. */
+void sass_sources(const struct sass_machine *machine, const struct sass_insn *insn, uint16_t ret_sources[3]);
 
 /*
  * Where a branch, call or barrier at byte `pc` leads, in bytes from the start of its section; may lie anywhere: the caller checks.
@@ -168,6 +195,10 @@ struct sass_registers {
 void sass_add_written(const struct sass_machine *machine, const struct sass_insn *insn, struct sass_registers *registers);
 
 /* Is the result 64 bits wide by a modifier (sm_120)? */
-bool sass_wide_modifier(const struct sass_machine *machine, const struct sass_insn *insn);
+bool sass_wide_modifier_120(const struct sass_insn *insn);
+static inline bool sass_wide_modifier(const struct sass_machine *machine, const struct sass_insn *insn)
+{
+	return machine->sm < 120 ? insn->base == OP_UIADD3_64 : sass_wide_modifier_120(insn);
+}
 
 #endif

@@ -34,27 +34,57 @@ static const struct sass_row *find_row(const struct sass_machine *machine, unsig
 	return NULL;
 }
 
-void sass_decode(const struct sass_machine *machine, const uint8_t *code, struct sass_insn *ret_insn)
+static bool is_uniform(unsigned base, unsigned form, bool bit91)
 {
-	uint64_t low = elf_u64(code), high = elf_u64(code + 8);
-	unsigned base = low & 0x1ff, form = low >> 9 & 7;
-	bool bit91 = high >> (91 - 64) & 1;
+	return (base >= OP_UNIFORM && base < OP_UNIFORM_END) || base == OP_0CB ||
+	       (bit91 && base < OP_UNIFORM_END && (form == 1 || form == 2 || form == 4));
+}
+
+static inline void decode_fields(uint64_t low, uint64_t high, struct sass_insn *ret_insn)
+{
 	ret_insn->low = low;
 	ret_insn->high = high;
-	ret_insn->row = find_row(machine, base, form, bit91);
-	ret_insn->base = (uint16_t)base;
-	ret_insn->form = (uint8_t)form;
+	ret_insn->base = low & 0x1ff;
+	ret_insn->form = low >> 9 & 7;
 	ret_insn->guard = low >> 12 & 7;
 	ret_insn->guard_negated = low >> 15 & 1;
 	ret_insn->never = (low >> 12 & 15) == 15;
-	ret_insn->bit91 = bit91;
-	ret_insn->uniform = (base >= OP_UNIFORM && base < OP_UNIFORM_END) || base == OP_0CB ||
-	                    (bit91 && base < OP_UNIFORM_END && (form == 1 || form == 2 || form == 4));
-	ret_insn->d = (uint8_t)(low >> 16);
-	ret_insn->a = (uint8_t)(low >> 24);
-	ret_insn->b = (uint8_t)(low >> 32);
-	ret_insn->c = (uint8_t)high;
-	ret_insn->immediate = (uint32_t)(low >> 32);
+	ret_insn->bit91 = high >> (91 - 64) & 1;
+}
+
+void sass_decode(const struct sass_machine *machine, const uint8_t *code, struct sass_insn *ret_insn)
+{
+	decode_fields(elf_u64(code), elf_u64(code + 8), ret_insn);
+	ret_insn->row = find_row(machine, ret_insn->base, ret_insn->form, ret_insn->bit91);
+	ret_insn->uniform = is_uniform(ret_insn->base, ret_insn->form, ret_insn->bit91);
+}
+
+/* Rows and files by bits 0 to 11 and bit 91. */
+#define KINDS (1 << 13)
+#define KIND_KNOWN 1
+#define KIND_UNIFORM 2
+#define KIND_ROW 4 /* times the number of the row, plus 1; 0: it has none */
+
+static uint16_t find_kind(const struct sass_machine *machine, const struct sass_insn *insn)
+{
+	const struct sass_row *row = find_row(machine, insn->base, insn->form, insn->bit91);
+	return (uint16_t)(KIND_KNOWN | (is_uniform(insn->base, insn->form, insn->bit91) ? KIND_UNIFORM : 0) |
+	                  KIND_ROW * (row ? row - sass_rows + 1 : 0));
+}
+
+void sass_decode_all(const struct sass_machine *machine, const uint8_t *code, uint32_t count, struct sass_insn *ret_insns)
+{
+	uint16_t kinds[KINDS] = {0};
+	for (uint32_t i = 0; i < count; i++, code += SASS_BYTES) {
+		struct sass_insn *insn = &ret_insns[i];
+		uint64_t low = elf_u64(code), high = elf_u64(code + 8);
+		uint16_t *kind = &kinds[(low & 0xfff) << 1 | (high >> (91 - 64) & 1)];
+		decode_fields(low, high, insn);
+		if (!*kind)
+			*kind = find_kind(machine, insn);
+		insn->row = *kind / KIND_ROW ? &sass_rows[*kind / KIND_ROW - 1] : NULL;
+		insn->uniform = *kind & KIND_UNIFORM;
+	}
 }
 
 static struct sass_operand const_operand(const struct sass_insn *insn)
@@ -66,23 +96,12 @@ static struct sass_operand const_operand(const struct sass_insn *insn)
 }
 
 /* In these no modifier makes a third source of bits 64 to 71: compilers leave them 0, which elsewhere is R0. */
-static bool has_third_source(const struct sass_insn *insn)
+static inline bool has_third_source(const struct sass_insn *insn)
 {
-	switch (insn->base) {
-	case OP_SEL:
-	case OP_FSEL:
-	case OP_IABS:
-	case OP_IMNMX:
-	case OP_SGXT:
-	case OP_VIADD:
-	case OP_VIMNMX:
-	case OP_USEL:
-	case OP_UFLO:
-	case OP_UPOPC:
-		return false;
-	default:
-		return true;
-	}
+	static const bool two[512] = {
+		[OP_SEL] = true,   [OP_FSEL] = true,   [OP_IABS] = true, [OP_IMNMX] = true, [OP_SGXT] = true,
+		[OP_VIADD] = true, [OP_VIMNMX] = true, [OP_USEL] = true, [OP_UFLO] = true,  [OP_UPOPC] = true};
+	return !two[insn->base];
 }
 
 static struct sass_operand register_operand(const struct sass_machine *machine, bool uniform, unsigned field)
@@ -141,6 +160,36 @@ void sass_operands(const struct sass_machine *machine, const struct sass_insn *i
 	}
 }
 
+static inline uint16_t source_at(const struct sass_machine *machine, bool uniform, unsigned field)
+{
+	unsigned masked = field & machine->uniform_mask,
+		 other = masked == machine->uniform_zero ? SASS_SOURCE_ZERO : SASS_UNIFORM + masked,
+		 ordinary = field == SASS_RZ ? SASS_SOURCE_ZERO : field;
+	return (uint16_t)(uniform ? other : ordinary);
+}
+
+/* Looked up instead of decided: what comes next is not foreseen. */
+void sass_sources(const struct sass_machine *machine, const struct sass_insn *insn, uint16_t ret_sources[3])
+{
+	enum { NONE, B, C, UNIFORM_B, THIRD };
+	static const uint8_t second[8] = {NONE, B, C, C, NONE, NONE, UNIFORM_B, C},
+			     third[8] = {NONE, THIRD, NONE, NONE, THIRD, THIRD, THIRD, UNIFORM_B};
+	bool uniform = insn->uniform;
+	uint16_t c = source_at(machine, uniform, insn->c);
+	uint16_t sources[] = {[NONE] = SASS_SOURCE_OTHER,
+	                      [B] = source_at(machine, uniform, insn->b),
+	                      [C] = c,
+	                      [UNIFORM_B] = source_at(machine, true, insn->b),
+	                      [THIRD] = has_third_source(insn) ? c : SASS_SOURCE_OTHER};
+	ret_sources[0] = source_at(machine, uniform, insn->a);
+	ret_sources[1] = sources[second[insn->form]];
+	ret_sources[2] = sources[uniform && insn->form == 3 ? UNIFORM_B : third[insn->form]];
+	if (machine->sm >= 120 && insn->base == OP_SEL && insn->form == 3) {
+		ret_sources[1] = sources[B];
+		ret_sources[2] = SASS_SOURCE_OTHER;
+	}
+}
+
 static int64_t sign_extend(uint64_t value, unsigned bits)
 {
 	return (int64_t)(value << (64 - bits)) >> (64 - bits);
@@ -165,10 +214,8 @@ unsigned sass_memory_words(const struct sass_insn *insn)
 	return words[sass_field(insn, 73, 76)];
 }
 
-bool sass_wide_modifier(const struct sass_machine *machine, const struct sass_insn *insn)
+bool sass_wide_modifier_120(const struct sass_insn *insn)
 {
-	if (machine->sm < 120)
-		return insn->base == OP_UIADD3_64;
 	switch (insn->base) {
 	case OP_UIADD3_64:
 	case OP_UIMNMX:

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FORMS 3 /* of enum sets_form */
-#define FIRST_JOINS 256
-#define MOST_JOINS 4096
+#define FIRST_ROOM 256
+#define FIRST_JOIN_BITS 10
+#define MOST_JOIN_BITS 12
 #define SETS_MOST 65000               /* names behind are free for others' marks */
 #define BYTES_LIMIT ((size_t)8 << 20) /* of all sets of one kernel */
 
@@ -22,18 +22,21 @@ static uint64_t hash(const uint64_t *bits, size_t count)
 
 int sets_init(struct sets *sets, size_t universe)
 {
-	*sets = (struct sets){
-		.half = (universe + 63) / 64, .count = 1, .room = 64, .place_count = 256, .join_count = FIRST_JOINS};
+	*sets = (struct sets){.half = (universe + 63) / 64,
+	                      .count = 1,
+	                      .room = FIRST_ROOM,
+	                      .place_count = 4 * FIRST_ROOM,
+	                      .join_bits = FIRST_JOIN_BITS};
 	sets->half += !sets->half;
 	/* One set more than there is room for: the scratch a new set is built in. */
-	sets->bits = calloc((sets->room + 1) * 2 * sets->half, sizeof *sets->bits);
-	for (size_t i = 0; i < FORMS; i++)
-		sets->derived[i] = calloc(sets->room, sizeof *sets->derived[i]);
+	sets->bits = malloc((sets->room + 1) * 2 * sets->half * sizeof *sets->bits);
+	sets->derived = calloc(sets->room, sizeof *sets->derived);
 	sets->places = calloc(sets->place_count, sizeof *sets->places);
 	sets->marks = calloc(sets->room, sizeof *sets->marks);
-	sets->joins = calloc(sets->join_count, sizeof *sets->joins);
-	if (sets->marks && sets->bits && sets->derived[0] && sets->derived[1] && sets->derived[2] && sets->places &&
-	    sets->joins)
+	sets->joins = calloc((size_t)1 << sets->join_bits, sizeof *sets->joins);
+	if (sets->bits)
+		memset(sets->bits, 0, 2 * sets->half * sizeof *sets->bits);
+	if (sets->marks && sets->bits && sets->derived && sets->places && sets->joins)
 		return 0;
 	sets_free(sets);
 	return -ENOMEM;
@@ -42,8 +45,7 @@ int sets_init(struct sets *sets, size_t universe)
 void sets_free(struct sets *sets)
 {
 	free(sets->bits);
-	for (size_t i = 0; i < FORMS; i++)
-		free(sets->derived[i]);
+	free(sets->derived);
 	free(sets->places);
 	free(sets->marks);
 	free(sets->joins);
@@ -57,6 +59,21 @@ static uint64_t *scratch(struct sets *sets)
 	return bits;
 }
 
+static int grow_joins(struct sets *sets)
+{
+	uint64_t *old = sets->joins, *joins = calloc((size_t)4 << sets->join_bits, sizeof *joins);
+	size_t count = (size_t)1 << sets->join_bits;
+	if (!joins)
+		return -ENOMEM;
+	sets->joins = joins;
+	sets->join_bits += 2;
+	for (size_t i = 0; i < count; i++)
+		if (old[i])
+			*sets_join_place(sets, (uint32_t)old[i]) = old[i];
+	free(old);
+	return 0;
+}
+
 static int grow(struct sets *sets)
 {
 	size_t width = 2 * sets->half;
@@ -67,25 +84,17 @@ static int grow(struct sets *sets)
 	if (!bits)
 		return -ENOMEM;
 	sets->bits = bits;
-	for (size_t i = 0; i < FORMS; i++) {
-		set_id *derived = realloc(sets->derived[i], room * sizeof *derived);
-		if (!derived)
-			return -ENOMEM;
-		sets->derived[i] = derived;
-	}
+	struct sets_derived *derived = realloc(sets->derived, room * sizeof *derived);
+	if (!derived)
+		return -ENOMEM;
+	sets->derived = derived;
 	uint8_t *marks = realloc(sets->marks, room * sizeof *marks);
 	if (!marks)
 		return -ENOMEM;
 	sets->marks = marks;
 	sets->room = room;
-	if (sets->join_count < MOST_JOINS) {
-		struct sets_join *joins = calloc(4 * sets->join_count, sizeof *joins);
-		if (!joins)
-			return -ENOMEM;
-		free(sets->joins);
-		sets->joins = joins;
-		sets->join_count *= 4;
-	}
+	if (sets->join_bits < MOST_JOIN_BITS && grow_joins(sets))
+		return -ENOMEM;
 	set_id *places = calloc(2 * sets->place_count, sizeof *places);
 	if (!places)
 		return -ENOMEM;
@@ -101,21 +110,19 @@ static int grow(struct sets *sets)
 	return 0;
 }
 
-/* The name of the set in the scratch. */
+/* The name of the set in the scratch, which is not empty. */
 static set_id keep(struct sets *sets)
 {
 	size_t width = 2 * sets->half;
 	const uint64_t *bits = sets_bits(sets, sets->count);
-	if (!memcmp(bits, sets->bits, width * sizeof *bits))
-		return 0;
 	size_t at = hash(bits, width) & (sets->place_count - 1);
 	for (; sets->places[at]; at = (at + 1) & (sets->place_count - 1))
 		if (!memcmp(sets_bits(sets, sets->places[at]), bits, width * sizeof *bits))
 			return sets->places[at];
 	set_id id = (set_id)sets->count;
 	sets->places[at] = id;
-	for (size_t i = 0; i < FORMS; i++)
-		sets->derived[i][id] = SETS_NONE;
+	memset(&sets->derived[id], 0xff, sizeof sets->derived[id]);
+	sets->derived[id].of[SETS_ITSELF] = id;
 	sets->marks[id] = 0;
 	if (++sets->count == sets->room) {
 		int err = grow(sets);
@@ -134,7 +141,7 @@ set_id sets_range(struct sets *sets, size_t first, size_t end)
 	uint64_t *bits = scratch(sets);
 	for (size_t i = first; i < end && i < sets->half * 64; i++)
 		bits[i / 64] |= (uint64_t)1 << i % 64;
-	return keep(sets);
+	return first < end && first < sets->half * 64 ? keep(sets) : 0;
 }
 
 set_id sets_one(struct sets *sets, size_t member)
@@ -142,21 +149,26 @@ set_id sets_one(struct sets *sets, size_t member)
 	return sets_range(sets, member, member + 1);
 }
 
-set_id sets_join_two(struct sets *sets, set_id a, set_id b)
+set_id sets_join_anew(struct sets *sets, set_id a, set_id b)
 {
-	uint64_t *bits = sets->bits + (size_t)sets->count * 2 * sets->half;
+	uint64_t *bits = sets->bits + (size_t)sets->count * 2 * sets->half, beyond_a = 0, beyond_b = 0;
 	const uint64_t *x = sets_bits(sets, a), *y = sets_bits(sets, b);
-	for (size_t i = 0; i < 2 * sets->half; i++)
+	for (size_t i = 0; i < 2 * sets->half; i++) {
 		bits[i] = x[i] | y[i];
-	set_id result = keep(sets);
-	*sets_known_join(sets, a, b) = (struct sets_join){a, b, result};
+		beyond_a |= bits[i] ^ x[i];
+		beyond_b |= bits[i] ^ y[i];
+	}
+	/* Mostly one of them is all of it. */
+	set_id result = !beyond_a ? a : !beyond_b ? b : keep(sets);
+	uint32_t pair = (uint32_t)a << 16 | b;
+	*sets_join_place(sets, pair) = (uint64_t)result << 32 | pair;
 	return result;
 }
 
 set_id sets_turn(struct sets *sets, set_id set, enum sets_form form)
 {
-	if (!set || sets->derived[form][set] != SETS_NONE)
-		return set ? sets->derived[form][set] : 0;
+	if (!set || sets->derived[set].of[form] != SETS_NONE)
+		return set ? sets->derived[set].of[form] : 0;
 	uint64_t *bits = scratch(sets);
 	const uint64_t *plain = sets_bits(sets, set), *scaled = plain + sets->half;
 	for (size_t i = 0; i < sets->half; i++) {
@@ -165,5 +177,5 @@ set_id sets_turn(struct sets *sets, set_id set, enum sets_form form)
 		bits[sets->half + i] = form == SETS_SCALED ? either : form == SETS_PLAIN ? 0 : plain[i];
 	}
 	set_id result = keep(sets);
-	return sets->derived[form][set] = result;
+	return sets->derived[set].of[form] = result;
 }

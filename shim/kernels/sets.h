@@ -13,21 +13,26 @@ typedef uint16_t set_id; /* 0: the empty set */
 
 #define SETS_NONE UINT16_MAX
 
-struct sets_join {
-	set_id a, b, result;
+#define SETS_FORMS 8
+
+/*
+ * What is made of a set, by enum sets_form, and from SETS_OWN on by the user's own; SETS_NONE: not worked out yet. Of the empty set it is the empty set.
+ */
+struct sets_derived {
+	set_id of[SETS_FORMS];
 };
 
 struct sets {
 	size_t half; /* 64-bit words of one half; a set has two halves, plain and scaled */
 	uint32_t count, room;
-	uint64_t *bits;     /* count times 2 * half */
-	set_id *derived[3]; /* by enum sets_form and set, SETS_NONE: not worked out yet */
-	set_id *places;     /* open addressing, 0: free */
+	uint64_t *bits;               /* count times 2 * half */
+	struct sets_derived *derived; /* by set */
+	set_id *places;               /* open addressing, 0: free */
 	size_t place_count;
-	uint8_t *marks;          /* by set: the user's, 0 at first */
-	struct sets_join *joins; /* direct-mapped, may forget */
-	uint32_t join_count;
-	int error; /* 0, -ENOMEM, or -E2BIG past the limit: all answers since are meaningless */
+	uint8_t *marks;     /* by set: the user's, 0 at first */
+	uint64_t *joins;    /* of two sets, direct-mapped, may forget: those two in the lower half, the result above */
+	unsigned join_bits; /* their number is 1 << join_bits */
+	int error;          /* 0, -ENOMEM, or -E2BIG past the limit: all answers since are meaningless */
 };
 
 /* `universe`: members are 0..universe-1, each also in a scaled form. 0 or -ENOMEM. */
@@ -37,26 +42,30 @@ void sets_free(struct sets *sets);
 set_id sets_one(struct sets *sets, size_t member);
 /* All of [first, end). */
 set_id sets_range(struct sets *sets, size_t first, size_t end);
-/* Of two that are not empty, in order. */
-set_id sets_join_two(struct sets *sets, set_id a, set_id b);
-static inline struct sets_join *sets_known_join(const struct sets *sets, set_id a, set_id b)
+/* As below, where it is not known. */
+set_id sets_join_anew(struct sets *sets, set_id a, set_id b);
+static inline uint64_t *sets_join_place(const struct sets *sets, uint32_t pair)
 {
-	return &sets->joins[(a * 0x9e3779b1u ^ b * 0x85ebca6bu) >> 16 & (sets->join_count - 1)];
+	return &sets->joins[pair * 0x9e3779b1u >> (32 - sets->join_bits)];
+}
+static inline set_id sets_join_two(struct sets *sets, set_id a, set_id b)
+{
+	uint32_t pair = (uint32_t)a << 16 | b;
+	uint64_t known = *sets_join_place(sets, pair);
+	return (uint32_t)known == pair ? (set_id)(known >> 32) : sets_join_anew(sets, a, b);
 }
 static inline set_id sets_join(struct sets *sets, set_id a, set_id b)
 {
 	if (a == b || !b)
 		return a;
-	if (!a)
-		return b;
-	set_id low = a < b ? a : b, high = a < b ? b : a;
-	const struct sets_join *known = sets_known_join(sets, low, high);
-	return known->a == low && known->b == high ? known->result : sets_join_two(sets, low, high);
+	return a ? sets_join_two(sets, a, b) : b;
 }
 enum sets_form {
+	SETS_ITSELF,
 	SETS_SCALED, /* every member in its scaled form */
 	SETS_PLAIN,  /* ... in its plain form */
 	SETS_AGAIN,  /* what was plain becomes scaled, what was scaled becomes plain */
+	SETS_OWN,    /* the first of the user's */
 };
 set_id sets_turn(struct sets *sets, set_id set, enum sets_form form);
 

@@ -13,7 +13,7 @@ static bool is_current(const struct taint *t, const struct taint_guarded *entry)
 /* A register is read under the guard of the instruction: only what it holds when that is true counts. */
 set_id taint_read_guarded(const struct taint *t, const struct sass_insn *insn, bool uniform, unsigned reg)
 {
-	const struct taint_guarded *entry = &t->guarded[uniform][reg];
+	const struct taint_guarded *entry = &t->guarded[uniform ? TAINT_UNIFORM + reg : reg];
 	if (is_current(t, entry))
 		return entry->when[!insn->guard_negated];
 	return uniform ? t->now.u[reg] : t->now.r[reg];
@@ -22,7 +22,7 @@ set_id taint_read_guarded(const struct taint *t, const struct sass_insn *insn, b
 void taint_write_guarded(struct taint *t, const struct sass_insn *insn, bool uniform, unsigned reg, set_id set)
 {
 	set_id *place = uniform ? &t->now.u[reg] : &t->now.r[reg];
-	struct taint_guarded *entry = &t->guarded[uniform][reg];
+	struct taint_guarded *entry = &t->guarded[uniform ? TAINT_UNIFORM + reg : reg];
 	/* An ordinary instruction that writes a UR: which file its guard is of is not known. */
 	if (uniform && !insn->uniform) {
 		entry->stamp = 0;
@@ -72,7 +72,7 @@ set_id taint_const(struct taint *t, uint32_t bank, uint32_t offset)
 static bool is_known(const struct taint *t, bool uniform, unsigned field, uint32_t *ret_value)
 {
 	unsigned reg = uniform ? field & t->program->machine.uniform_mask : field;
-	const struct taint_known *known = &t->known[uniform][reg];
+	const struct taint_known *known = &t->known[uniform ? TAINT_UNIFORM + reg : reg];
 	if (reg == (uniform ? t->program->machine.uniform_zero : SASS_RZ))
 		return *ret_value = 0, true;
 	return known->stamp == t->stamp && (*ret_value = known->value, true);
@@ -272,23 +272,48 @@ static void run_in_full(struct taint *t, const struct sass_insn *insn)
 static void keep_literal(struct taint *t, const struct taint_step *step)
 {
 	if (step->is_literal)
-		t->known[step->result / TAINT_UNIFORM][step->result % TAINT_UNIFORM] =
-			(struct taint_known){t->stamp, step->literal};
+		t->known[step->result] = (struct taint_known){t->stamp, step->literal};
 }
 
-static void plan(struct taint *t, const struct sass_insn *insn, struct taint_step *step)
+/* The instruction of a step; without its guard where that is decided. */
+static const struct sass_insn *insn_of(const struct taint *t, const struct taint_step *step, struct sass_insn *room)
 {
-	taint_plan(t, insn, step);
-	step->is_literal = note_known(t, insn, &step->literal);
+	const struct sass_insn *insn = &t->program->insns[step->insn];
+	if (insn->guard == 7 || !(taint_fact(t, step->insn) & FACT_ALWAYS))
+		return insn;
+	*room = *insn;
+	room->guard = 7;
+	return room;
+}
+
+static void plan(struct taint *t, struct taint_step *step)
+{
+	struct sass_insn room;
+	const struct sass_insn *insn = insn_of(t, step, &room);
+	uint8_t pace[2] = {PACE_ASK, PACE_ASK};
+	t->insn = step->insn;
+	if (!insn->row) {
+		t->stop = PATHS_INSTRUCTION;
+		return;
+	}
+	if (!step->plan) {
+		taint_plan(t, insn, step);
+		step->is_literal = note_known(t, insn, &step->literal);
+	}
 	/* What it leaves where its predicate is true is kept of one result. */
 	if (step->guarded && step->write_count && step->plan != TAINT_JOINS)
 		step->when |= WHEN_ANY;
+	if (step->plan == TAINT_JOINS && step->single && !step->guarded) {
+		pace[0] = PACE_SHORT;
+		pace[1] = step->tells || step->compares ? PACE_ASK : PACE_SHORT;
+	}
+	for (unsigned i = 0; i < 2; i++)
+		if (step->pace[i] != PACE_SKIP)
+			step->pace[i] = pace[i];
 }
 
 static void run_insn(struct taint *t, const struct sass_insn *insn, struct taint_step *step)
 {
-	if (!step->plan)
-		plan(t, insn, step);
 	if (step->plan == TAINT_IN_FULL || (step->tells && t->recording))
 		run_in_full(t, insn);
 	else
@@ -303,6 +328,8 @@ static inline bool unchanged(const struct taint *t, const struct taint_step *ste
 	const taint_packed *range = t->live.ranges + step->ranges, *end = range + step->write_count + step->read_count;
 	if (t->when & step->when)
 		return false;
+	if (t->recording)
+		return true;
 	for (range += step->kill_count; range < end; range++)
 		if (taint_live_any(&t->changed, *range) || (step->guarded && taint_live_any(&t->changed_guarded, *range)))
 			return false;
@@ -311,15 +338,15 @@ static inline bool unchanged(const struct taint *t, const struct taint_step *ste
 
 static inline void note_change(struct taint_live *changed, unsigned reg, bool is_changed)
 {
-	uint64_t bit = (uint64_t)1 << reg % 64;
-	changed->bits[reg / 64] = is_changed ? changed->bits[reg / 64] | bit : changed->bits[reg / 64] & ~bit;
+	uint64_t bit = (uint64_t)1 << reg % 64, *word = &changed->bits[reg / 64];
+	*word = (*word & ~bit) | (uint64_t)is_changed << reg % 64;
 }
 
 /* What a guarded step in short left where its predicate is true, and where it is not: behind its one result. */
 static void repeat_guarded(struct taint *t, const struct taint_step *step)
 {
 	const set_id *result = t->live.results + step->results;
-	struct taint_guarded *entry = &t->guarded[step->result / TAINT_UNIFORM][step->result % TAINT_UNIFORM];
+	struct taint_guarded *entry = &t->guarded[step->result];
 	if (result[1] != SETS_NONE)
 		*entry = (struct taint_guarded){t->stamp, t->guards[step->insn], {result[1], result[2]}};
 	note_change(&t->changed_guarded, step->result, false);
@@ -328,7 +355,7 @@ static void repeat_guarded(struct taint *t, const struct taint_step *step)
 static void note_guarded(struct taint *t, const struct taint_step *step)
 {
 	set_id *result = t->live.results + step->results;
-	const struct taint_guarded *entry = &t->guarded[step->result / TAINT_UNIFORM][step->result % TAINT_UNIFORM];
+	const struct taint_guarded *entry = &t->guarded[step->result];
 	set_id when[2] = {SETS_NONE, SETS_NONE};
 	if (entry->stamp == t->stamp)
 		memcpy(when, entry->when, sizeof when);
@@ -336,10 +363,22 @@ static void note_guarded(struct taint *t, const struct taint_step *step)
 	memcpy(result + 1, when, sizeof when);
 }
 
+/* The one result of a step that has just run. */
+static inline void take_result(struct taint *t, const struct taint_step *step, set_id result)
+{
+	unsigned reg = step->result;
+	set_id *last = t->live.results + step->results;
+	t->guarded[reg].stamp = 0;
+	t->known[reg].stamp = 0;
+	t->now.registers[reg] = result;
+	note_change(&t->changed, reg, *last != result);
+	*last = result;
+}
+
 static inline void repeat_register(struct taint *t, unsigned reg, set_id result)
 {
-	t->guarded[reg / TAINT_UNIFORM][reg % TAINT_UNIFORM].stamp = 0;
-	t->known[reg / TAINT_UNIFORM][reg % TAINT_UNIFORM].stamp = 0;
+	t->guarded[reg].stamp = 0;
+	t->known[reg].stamp = 0;
 	t->now.registers[reg] = result;
 	note_change(&t->changed, reg, false);
 }
@@ -365,7 +404,7 @@ static inline void repeat(struct taint *t, const struct taint_step *step)
 
 static inline void note_register(struct taint *t, unsigned reg, set_id *result)
 {
-	note_change(&t->changed, reg, t->first || *result != t->now.registers[reg]);
+	note_change(&t->changed, reg, *result != t->now.registers[reg]);
 	*result = t->now.registers[reg];
 }
 
@@ -389,33 +428,39 @@ static inline void note_results(struct taint *t, const struct taint_step *step)
 		note_guarded(t, step);
 }
 
-static void run_step(struct taint *t, struct taint_step *step)
+static void ask_step(struct taint *t, struct taint_step *step)
 {
-	const struct sass_insn *insn = &t->program->insns[step->insn];
-	struct sass_insn unguarded;
-	if (!insn->row) {
-		t->stop = PATHS_INSTRUCTION;
+	struct sass_insn room;
+	t->insn = step->insn;
+	if (unchanged(t, step)) {
+		repeat(t, step);
 		return;
 	}
-	if (insn->guard != 7 && taint_fact(t, step->insn) & FACT_ALWAYS) {
-		unguarded = *insn;
-		unguarded.guard = 7;
-		insn = &unguarded;
-	}
-	run_insn(t, insn, step);
+	run_insn(t, insn_of(t, step, &room), step);
 	note_results(t, step);
 }
 
 void taint_steps(struct taint *t, struct taint_step *step, struct taint_step *end)
 {
-	unsigned needed = t->recording ? NEED_RECORDING : NEED_ALWAYS;
-	for (; step < end && !t->stop; step++) {
-		if (step->need < needed)
+	unsigned recording = t->recording;
+	while (step < end) {
+		switch (step->pace[recording]) {
+		case PACE_UNPLANNED:
+			plan(t, step);
+			if (t->stop)
+				return;
 			continue;
-		t->insn = step->insn;
-		if (unchanged(t, step))
-			repeat(t, step);
-		else
-			run_step(t, step);
+		case PACE_SKIP:
+			break;
+		case PACE_SHORT:
+			take_result(t, step, taint_short_result(t, step));
+			keep_literal(t, step);
+			break;
+		default:
+			ask_step(t, step);
+			if (t->stop)
+				return;
+		}
+		step++;
 	}
 }

@@ -6,6 +6,8 @@
 #ifndef CUCONST_KERNELS_TAINT_H
 #define CUCONST_KERNELS_TAINT_H
 
+#include <string.h>
+
 #include "shim/kernels/constants.h"
 #include "shim/kernels/guards.h"
 #include "shim/kernels/program.h"
@@ -41,6 +43,9 @@ struct taint_state {
 	int32_t stack;    /* R1, in bytes from its first value */
 };
 
+/* What of a state flows besides registers. A return brings neither: each caller's stack pointer and barriers are what they were before the call. */
+enum flow_part { FLOW_STACK = 1, FLOW_BARRIERS = 2 };
+
 /* At the entry of a block, or where returns meet. */
 struct taint_entry {
 	set_id *sets; /* rows of 64 registers, those of t->rows one after the other */
@@ -49,27 +54,10 @@ struct taint_entry {
 	int32_t stack;
 	uint32_t memory;      /* t->memory_version when it ran last */
 	bool reached, called; /* called: what comes before a return point was reached */
-	bool filled;          /* registers came from somewhere */
+	bool filled;          /* `sets` are there */
 	bool ran;
-	bool moved;                /* the stack pointer or barriers, since it ran last */
+	uint8_t moved;             /* enum flow_part, since it ran last */
 	struct taint_live changed; /* registers, since it ran last */
-};
-
-/* What all steps of a block do. */
-struct taint_summary {
-	struct taint_live touched; /* it depends on them */
-	struct taint_live killed;  /* it leaves nothing of them */
-	bool recalls;              /* depends on what is stored */
-	bool tells;                /* something while recording */
-	bool arms;                 /* barriers */
-};
-
-#define TAINT_EIGHTS 512
-
-/* How eight registers were joined into others. */
-struct taint_eight {
-	uint64_t into[2], from[2], result[2]; /* 4 sets each */
-	uint8_t wanted, changed;
 };
 
 /* What flows on: where it lies. */
@@ -101,6 +89,11 @@ struct taint_cell {
  */
 struct taint_words {
 	set_id of[2];
+};
+
+/* By register: what it held where another state flowed in last, and what came and took its place, since it was no less: mostly it is so at the next place, too. */
+struct taint_growth {
+	set_id before[TAINT_REGISTERS], after[TAINT_REGISTERS];
 };
 
 struct taint_pair {
@@ -139,10 +132,9 @@ struct taint {
 	unsigned row_count;
 	uint64_t *queue; /* a bit for each place that waits */
 	uint32_t work;
-	uint32_t sweep;                  /* the place that ran last */
-	struct taint_summary *summaries; /* by block */
+	uint32_t sweep; /* the place that ran last */
 	struct taint_source source;
-	struct taint_eight eights[TAINT_EIGHTS];
+	struct taint_growth growth;
 	set_id *ones, *arms; /* the set of each single member, and of `targets`; 0: not made yet */
 
 	struct taint_state now; /* while a block runs */
@@ -150,14 +142,14 @@ struct taint {
 	struct taint_live changed;
 	/* ... or something else where their predicates are true. */
 	struct taint_live changed_guarded;
-	bool first;   /* it had not run */
-	bool moved;   /* ... or what the stack pointer and barriers were at its entry has changed since */
-	uint8_t when; /* which steps run again: enum taint_when */
+	bool first;    /* it had not run */
+	uint8_t moved; /* enum flow_part: what of its entry has changed since; all when it had not run */
+	uint8_t when;  /* which steps run again: enum taint_when */
 	uint32_t stamp;
 	uint32_t *guards; /* by instruction: guards.h */
-	struct taint_guarded guarded[2][256];
-	struct taint_known known[2][256]; /* of R, of UR */
-	uint32_t insn;                    /* being run */
+	struct taint_guarded guarded[TAINT_REGISTERS];
+	struct taint_known known[TAINT_REGISTERS];
+	uint32_t insn; /* being run */
 	bool recording;
 
 	struct taint_words local_any, local_unplaced, shared, global;
@@ -175,6 +167,13 @@ int taint_run(const struct program *program, const uint8_t *facts, const struct 
 
 /* For the files of this analysis. */
 extern const struct taint_live taint_all;
+
+/* Registers that hold nothing yet. */
+static inline void taint_clear_entry(const struct taint *t, struct taint_entry *entry)
+{
+	memset(entry->sets, 0, (size_t)t->row_count * 64 * sizeof *entry->sets);
+	entry->filled = true;
+}
 
 /* Places that wait to be run (taint_flow.c). */
 void taint_push(struct taint *t, uint32_t place);
@@ -213,13 +212,14 @@ static inline set_id taint_read_uniform(const struct taint *t, const struct sass
 static inline void taint_write_either(struct taint *t, const struct sass_insn *insn, bool uniform, unsigned reg,
                                       set_id set)
 {
-	t->known[uniform][reg].stamp = 0;
+	unsigned place = uniform ? TAINT_UNIFORM + reg : reg;
+	t->known[place].stamp = 0;
 	if (insn->guard != 7) {
 		taint_write_guarded(t, insn, uniform, reg, set);
 		return;
 	}
-	t->guarded[uniform][reg].stamp = 0;
-	t->now.registers[uniform ? TAINT_UNIFORM + reg : reg] = set;
+	t->guarded[place].stamp = 0;
+	t->now.registers[place] = set;
 }
 static inline void taint_write(struct taint *t, const struct sass_insn *insn, unsigned reg, set_id set)
 {

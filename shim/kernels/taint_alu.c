@@ -82,7 +82,7 @@ static set_id undo(struct taint *t, set_id set)
 	return taint_join(t, unscale(t, set), taint_one(t, FROM_SHIFTED));
 }
 
-set_id taint_turned(struct taint *t, set_id set, enum taint_turn turn)
+static set_id turn_set(struct taint *t, set_id set, enum taint_turn turn)
 {
 	switch (turn) {
 	case TURN_SCALED:
@@ -100,6 +100,12 @@ set_id taint_turned(struct taint *t, set_id set, enum taint_turn turn)
 	}
 }
 
+set_id taint_turn_anew(struct taint *t, set_id set, enum taint_turn turn)
+{
+	set_id result = turn_set(t, set, turn);
+	return t->sets.derived[set].of[turn] = result;
+}
+
 /* An odd factor has an inverse, and of two that undo each other one is large. Indices have no such factors, and few negative ones. */
 bool taint_may_undo(uint32_t factor)
 {
@@ -115,9 +121,10 @@ bool taint_is_literal(const struct taint *t, const struct sass_operand *operand,
 		return false;
 	if (operand->reg == (uniform ? t->program->machine.uniform_zero : SASS_RZ))
 		return *ret_value = 0, true;
-	if (t->known[uniform][operand->reg].stamp != t->stamp)
+	const struct taint_known *known = &t->known[uniform ? TAINT_UNIFORM + operand->reg : operand->reg];
+	if (known->stamp != t->stamp)
 		return false;
-	return *ret_value = t->known[uniform][operand->reg].value, true;
+	return *ret_value = known->value, true;
 }
 
 /* Is the operand in slot `index` subtracted? Bit 72 negates A, bit 75 what is at 64, bit 63 what is at 32. */

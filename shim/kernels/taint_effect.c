@@ -1,49 +1,63 @@
 #include "shim/kernels/taint_effect.h"
 
-static void clip(unsigned *count, unsigned first, unsigned end)
+/* Adds registers to a list, in two parts where they do not lie in one word. */
+static inline uint8_t add(taint_packed *list, uint8_t at, unsigned first, unsigned count, unsigned end)
 {
-	*count = first >= end ? 0 : *count > end - first ? end - first : *count;
+	if (count == 1) {
+		list[at] = (taint_packed)(first | 1u << 9);
+		return (uint8_t)(at + (first < end));
+	}
+	if (first >= end)
+		return at;
+	count = count > end - first ? end - first : count;
+	unsigned room = 64 - first % 64, within = count < room ? count : room;
+	if (within)
+		list[at++] = (taint_packed)(first | within << 9);
+	if (count > room)
+		list[at++] = (taint_packed)((first + room) | (count - room) << 9);
+	return at;
 }
 
-static void reads(struct taint_effect *effect, unsigned reg, unsigned count)
+static inline unsigned end_of(const struct sass_machine *machine, unsigned reg)
 {
-	clip(&count, reg, SASS_RZ);
-	if (count)
-		effect->reads[effect->read_count++] = (struct taint_range){(uint16_t)reg, (uint8_t)count, false};
+	return reg < TAINT_UNIFORM ? SASS_RZ : TAINT_UNIFORM + machine->uniform_zero;
 }
 
-static void reads_uniform(struct taint_effect *effect, const struct sass_machine *machine, unsigned reg, unsigned count)
+static inline void reads(struct taint_effect *effect, unsigned reg, unsigned count)
 {
-	clip(&count, reg, machine->uniform_zero);
-	if (count)
-		effect->reads[effect->read_count++] =
-			(struct taint_range){(uint16_t)(TAINT_UNIFORM + reg), (uint8_t)count, false};
+	effect->read_count = add(effect->reads, effect->read_count, reg, count, SASS_RZ);
 }
 
-static void add_write(struct taint_effect *effect, const struct sass_insn *insn, unsigned first, unsigned count,
-                      bool kills)
+static inline void reads_uniform(struct taint_effect *effect, const struct sass_machine *machine, unsigned reg,
+                                 unsigned count)
 {
-	if (count)
-		effect->writes[effect->write_count++] =
-			(struct taint_range){(uint16_t)first, (uint8_t)count, kills && insn->guard == 7};
+	effect->read_count = add(effect->reads, effect->read_count, TAINT_UNIFORM + reg, count,
+	                         TAINT_UNIFORM + machine->uniform_zero);
 }
 
-static void writes(struct taint_effect *effect, const struct sass_insn *insn, unsigned reg, unsigned count, bool kills)
+static inline void add_write(struct taint_effect *effect, const struct sass_insn *insn, unsigned first, unsigned count,
+                             unsigned end, bool kills)
 {
-	clip(&count, reg, SASS_RZ);
-	add_write(effect, insn, reg, count, kills);
+	effect->write_count = add(effect->writes, effect->write_count, first, count, end);
+	if (kills && insn->guard == 7)
+		effect->kill_count = effect->write_count;
 }
 
-static void writes_uniform(struct taint_effect *effect, const struct program *program, const struct sass_insn *insn,
-                           unsigned reg, unsigned count)
+static inline void writes(struct taint_effect *effect, const struct sass_insn *insn, unsigned reg, unsigned count,
+                          bool kills)
+{
+	add_write(effect, insn, reg, count, SASS_RZ, kills);
+}
+
+static inline void writes_uniform(struct taint_effect *effect, const struct program *program,
+                                  const struct sass_insn *insn, unsigned reg, unsigned count)
 {
 	reg &= program->machine.uniform_mask;
-	clip(&count, reg, program->machine.uniform_zero);
-	add_write(effect, insn, TAINT_UNIFORM + reg, count, true);
+	add_write(effect, insn, TAINT_UNIFORM + reg, count, TAINT_UNIFORM + program->machine.uniform_zero, true);
 }
 
-static void result(struct taint_effect *effect, const struct program *program, const struct sass_insn *insn,
-                   unsigned words)
+static inline void result(struct taint_effect *effect, const struct program *program, const struct sass_insn *insn,
+                          unsigned words)
 {
 	if (insn->uniform)
 		writes_uniform(effect, program, insn, insn->d, words);
@@ -51,37 +65,24 @@ static void result(struct taint_effect *effect, const struct program *program, c
 		writes(effect, insn, insn->d, words, true);
 }
 
-static void reads_operand(struct taint_effect *effect, const struct program *program,
-                          const struct sass_operand *operand, unsigned words)
+/* A source, with so many words; none of the registers that are always 0. */
+static inline uint8_t add_source(taint_packed *list, uint8_t at, const struct program *program, uint16_t source,
+                                 unsigned words)
 {
-	if (operand->kind == OPERAND_REGISTER)
-		reads(effect, operand->reg, words);
-	else if (operand->kind == OPERAND_UNIFORM)
-		reads_uniform(effect, &program->machine, operand->reg, words);
-}
-
-static bool is_zero(const struct program *program, const struct sass_operand *operand)
-{
-	if (operand->kind == OPERAND_REGISTER)
-		return operand->reg == SASS_RZ;
-	return operand->kind == OPERAND_UNIFORM && operand->reg == program->machine.uniform_zero;
+	if (words == 1)
+		return add(list, at, source, 1, TAINT_REGISTERS);
+	return source < TAINT_REGISTERS ? add(list, at, source, words, end_of(&program->machine, source)) : at;
 }
 
 /* May a factor be negative, so that a product and what it is added to are a difference? Not where one of them is nothing. */
-static bool may_subtract(const struct program *program, const struct sass_insn *insn,
-                         const struct sass_operand operands[3])
+static bool may_subtract(const struct sass_insn *insn, const uint16_t sources[3])
 {
-	if (is_zero(program, &operands[2]) || (is_zero(program, &operands[0]) && is_zero(program, &operands[1])))
+	bool zero_a = sources[0] == SASS_SOURCE_ZERO, zero_b = sources[1] == SASS_SOURCE_ZERO;
+	if (sources[2] == SASS_SOURCE_ZERO || (zero_a && zero_b))
 		return false;
 	if (sass_field(insn, 63, 64) || sass_field(insn, 75, 76) || sass_field(insn, 72, 73))
 		return true;
-	for (unsigned i = 0; i < 2; i++) {
-		if (operands[i].kind == OPERAND_IMMEDIATE && operands[i].offset <= INT32_MAX)
-			return false;
-		if (is_zero(program, &operands[i]))
-			return false;
-	}
-	return true;
+	return !zero_a && !zero_b && !(insn->form == 4 && insn->immediate <= INT32_MAX);
 }
 
 static bool negates(const struct sass_insn *insn)
@@ -97,10 +98,11 @@ bool taint_mix_compares(const struct sass_insn *insn)
 
 static void arithmetic(struct taint_effect *effect, const struct program *program, const struct sass_insn *insn)
 {
-	struct sass_operand operands[3];
-	sass_operands(&program->machine, insn, operands);
+	uint16_t sources[3];
+	sass_sources(&program->machine, insn, sources);
 	bool wide = sass_wide_modifier(&program->machine, insn);
 	unsigned first = 0, end = 3, words = wide ? 2 : 1, written = wide ? 2 : 1;
+	uint8_t read = 0;
 	switch (insn->row->class) {
 	case SASS_COMPARE:
 		effect->records = true;
@@ -117,10 +119,10 @@ static void arithmetic(struct taint_effect *effect, const struct program *progra
 	case SASS_MULTIPLY:
 	case SASS_MULTIPLY_HIGH:
 	case SASS_MULTIPLY_WIDE:
-		effect->records = may_subtract(program, insn, operands);
+		effect->records = may_subtract(insn, sources);
 		words = 1, end = 2, written = insn->row->class == SASS_MULTIPLY_WIDE ? 2 : 1;
-		reads_operand(effect, program, &operands[2],
-		              effect->records || insn->row->class != SASS_MULTIPLY ? 2 : 1);
+		read = add_source(effect->reads, read, program, sources[2],
+		                  effect->records || insn->row->class != SASS_MULTIPLY ? 2 : 1);
 		break;
 	case SASS_LEA:
 		effect->records = sass_field(insn, 72, 73) || sass_field(insn, 63, 64);
@@ -136,8 +138,10 @@ static void arithmetic(struct taint_effect *effect, const struct program *progra
 	default:
 		effect->records = taint_mix_compares(insn);
 	}
-	for (unsigned i = first; i < end; i++)
-		reads_operand(effect, program, &operands[i], words);
+	for (unsigned i = 0; i < 3; i++)
+		read = add_source(effect->reads, read, program, i >= first && i < end ? sources[i] : SASS_SOURCE_OTHER,
+		                  words);
+	effect->read_count = read;
 	result(effect, program, insn, written);
 }
 
@@ -300,40 +304,32 @@ static void simple(struct taint_effect *effect, const struct program *program, c
 /* Instructions that move the stack pointer are followed by their literals, not by the set of R1. */
 static bool moves_stack(const struct taint_effect *effect)
 {
-	for (unsigned i = 0; i < effect->write_count; i++)
-		if (effect->writes[i].first <= 1 && effect->writes[i].first + effect->writes[i].count > 1)
+	for (unsigned i = 0; i < effect->write_count; i++) {
+		unsigned first = taint_range_first(effect->writes[i]);
+		if (first <= 1 && first + taint_range_count(effect->writes[i]) > 1)
 			return true;
+	}
 	return false;
 }
 
 /* Does its result, or what it leaves in other memory, depend on what was stored before? */
 static bool recalls(const struct sass_insn *insn)
 {
-	switch (insn->row->class) {
-	case SASS_LOAD:
-	case SASS_LOAD_256:
-	case SASS_LOAD_LOCAL:
-	case SASS_LOAD_SHARED:
-	case SASS_LOAD_MATRIX:
-	case SASS_LOAD_REDUCE:
-	case SASS_ATOMIC:
-	case SASS_ATOMIC_SHARED:
-	case SASS_BULK:
-	case SASS_TENSOR_STORE:
-	case SASS_COPY_TO_SHARED:
-		return true;
-	default:
-		return false;
-	}
+	static const bool those[SASS_WARP_SYNC + 1] = {
+		[SASS_LOAD] = true,         [SASS_LOAD_256] = true,      [SASS_LOAD_LOCAL] = true,
+		[SASS_LOAD_SHARED] = true,  [SASS_LOAD_MATRIX] = true,   [SASS_LOAD_REDUCE] = true,
+		[SASS_ATOMIC] = true,       [SASS_ATOMIC_SHARED] = true, [SASS_BULK] = true,
+		[SASS_TENSOR_STORE] = true, [SASS_COPY_TO_SHARED] = true};
+	return insn->row && those[insn->row->class];
 }
 
-void taint_effect(const struct program *program, uint32_t at, struct taint_effect *ret_effect)
+static void find_effect(const struct program *program, uint32_t at, struct taint_effect *ret_effect)
 {
 	const struct sass_insn *insn = &program->insns[at];
 	struct taint_effect *effect = ret_effect;
-	effect->read_count = effect->write_count = 0;
+	effect->kill_count = effect->read_count = effect->write_count = 0;
 	effect->acts = effect->records = effect->again = false;
-	effect->recalls = insn->row && insn->row->class >= SASS_LOAD && recalls(insn);
+	effect->recalls = recalls(insn);
 	if (insn->never)
 		return;
 	if (!insn->row) {
@@ -389,4 +385,13 @@ void taint_effect(const struct program *program, uint32_t at, struct taint_effec
 	bool stack = moves_stack(effect);
 	effect->acts |= stack;
 	effect->again = stack || insn->row->class == SASS_STORE_LOCAL || insn->row->class == SASS_LOAD_LOCAL;
+}
+
+/* What stands behind the lists is no register, each in a word of its own and of those that are least in use: adding it must not wait for another. */
+void taint_effect(const struct program *program, uint32_t at, struct taint_effect *ret_effect)
+{
+	find_effect(program, at, ret_effect);
+	ret_effect->writes[ret_effect->write_count] = TAINT_REGISTERS - 1;
+	for (unsigned i = 0; i < 3; i++)
+		ret_effect->reads[ret_effect->read_count + i] = (taint_packed)(TAINT_REGISTERS - 1 - 64 * i);
 }

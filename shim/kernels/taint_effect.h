@@ -7,23 +7,32 @@
 
 #include "shim/kernels/program.h"
 
-/* Registers by one number: those of R first, then those of UR. */
-#define TAINT_REGISTERS 512
-#define TAINT_UNIFORM 256
+#define TAINT_REGISTERS SASS_REGISTERS
+#define TAINT_UNIFORM SASS_UNIFORM
 
-struct taint_range {
-	uint16_t first;
-	uint8_t count;
-	bool kills; /* of a write: nothing of what was there stays */
-};
+/* Some registers, one behind the other, packed; all of them lie in one word of a struct taint_live. */
+typedef uint16_t taint_packed;
+
+static inline unsigned taint_range_first(taint_packed range)
+{
+	return range & (TAINT_REGISTERS - 1);
+}
+static inline unsigned taint_range_count(taint_packed range)
+{
+	return range >> 9 & 15;
+}
+
+#define TAINT_WRITES 6 /* three, each in two */
+#define TAINT_READS 14
 
 struct taint_effect {
-	uint8_t read_count, write_count;
+	uint8_t kill_count, write_count, read_count;
 	bool acts;    /* on memory, barriers or the stack pointer: runs whether or not its result is of use */
 	bool records; /* tells something while recording: what it reads is of use, whatever comes of its result */
 	bool again; /* what it does depends on more than the registers it reads and what is stored: runs whenever its block does */
-	bool recalls; /* depends on what is stored */
-	struct taint_range reads[7], writes[3];
+	bool recalls;                          /* depends on what is stored */
+	taint_packed writes[TAINT_WRITES + 1]; /* first those that leave nothing of what was there; none of it behind them */
+	taint_packed reads[TAINT_READS + 3]; /* none of it, three times, behind them */
 };
 
 /* Of instruction `at` of the program. A superset of the reads and, as to `kills`, a subset. */

@@ -1,4 +1,7 @@
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include "shim/kernels/taint.h"
 
@@ -19,7 +22,7 @@ void taint_push(struct taint *t, uint32_t place)
 static void push_readers(struct taint *t)
 {
 	for (uint32_t i = 0; i < t->program->block_count; i++)
-		if (t->summaries[i].recalls && taint_runs(t, i) && t->entries[i].memory != t->memory_version)
+		if (t->live.summaries[i].recalls && taint_runs(t, i) && t->entries[i].memory != t->memory_version)
 			taint_push(t, i);
 }
 
@@ -48,51 +51,108 @@ bool taint_pop(struct taint *t, uint32_t *ret_place)
 	return true;
 }
 
-/* Eight registers into others, those that are wanted. */
-static void join_eight(struct taint *t, struct taint_eight *known, const set_id *into, const set_id *from, uint8_t wanted)
+#ifdef __SSE2__
+static inline __m128i eight(const set_id *sets)
 {
-	set_id result[8];
-	known->wanted = wanted;
-	known->changed = 0;
-	memcpy(known->into, into, sizeof known->into);
-	memcpy(known->from, from, sizeof known->from);
-	memcpy(result, into, sizeof result);
-	for (unsigned bits = wanted; bits; bits &= bits - 1) {
-		unsigned reg = (unsigned)__builtin_ctz(bits);
-		result[reg] = taint_join(t, into[reg], from[reg]);
-		known->changed |= (uint8_t)((result[reg] != into[reg]) << reg);
+	return _mm_loadu_si128((const __m128i *)(const void *)sets);
+}
+
+/* A bit for each register that differs between two rows. */
+static inline uint64_t find_differing(const set_id *a, const set_id *b)
+{
+	uint64_t differing = 0;
+	for (unsigned i = 0; i < 64; i += 16) {
+		__m128i low = _mm_cmpeq_epi16(eight(a + i), eight(b + i)),
+			high = _mm_cmpeq_epi16(eight(a + i + 8), eight(b + i + 8));
+		differing |= (uint64_t)(uint16_t)~_mm_movemask_epi8(_mm_packs_epi16(low, high)) << i;
 	}
-	memcpy(known->result, result, sizeof known->result);
+	return differing;
 }
 
-static struct taint_eight *find_eight(struct taint *t, const uint64_t a[2], const uint64_t b[2], uint64_t wanted)
+/* Of eight registers those that are wanted grow as they did last, where they do. A bit for each that does not. */
+static inline unsigned grow_eight(const struct taint_growth *growth, unsigned first, set_id *into, const set_id *from,
+                                  unsigned wanted)
 {
-	uint64_t h = (a[0] ^ b[1] << 1) * 0x9e3779b97f4a7c15u + (a[1] ^ b[0] << 3 ^ wanted) * 0xff51afd7ed558ccdu;
-	return &t->eights[h >> 32 & (TAINT_EIGHTS - 1)];
+	__m128i bits = _mm_set_epi16(128, 64, 32, 16, 8, 4, 2, 1), before = eight(into), after = eight(from),
+		chosen = _mm_cmpeq_epi16(_mm_and_si128(_mm_set1_epi16((short)wanted), bits), bits),
+		alike = _mm_and_si128(_mm_cmpeq_epi16(before, eight(growth->before + first)),
+	                              _mm_cmpeq_epi16(after, eight(growth->after + first)));
+	chosen = _mm_and_si128(chosen, alike);
+	before = _mm_or_si128(_mm_andnot_si128(chosen, before), _mm_and_si128(chosen, after));
+	_mm_storeu_si128((__m128i *)(void *)into, before);
+	return wanted & ~(unsigned)_mm_movemask_epi8(_mm_packs_epi16(chosen, _mm_setzero_si128()));
+}
+#else
+typedef set_id taint_lanes __attribute__((vector_size(16)));
+
+static const taint_lanes lane_bits = {1, 2, 4, 8, 16, 32, 64, 128};
+
+static inline taint_lanes eight(const set_id *sets)
+{
+	taint_lanes lanes;
+	memcpy(&lanes, sets, sizeof lanes);
+	return lanes;
 }
 
-/*
- * From one row of registers into another, those that are wanted. Mostly nothing changed: eight are compared at once. What did change goes through one place
- * after the other, where the same meets the same: so the last answer is kept for each eight.
- */
-static uint64_t join_row(struct taint *t, set_id *into, const set_id *from, uint64_t wanted)
+/* A bit for each lane that is set. */
+static inline unsigned bits_of(taint_lanes mask)
 {
-	uint64_t changed = 0;
-	while (wanted) {
-		unsigned first = (unsigned)__builtin_ctzll(wanted) & ~7u;
-		uint8_t eight = (uint8_t)(wanted >> first);
-		uint64_t a[2], b[2];
-		wanted &= ~((uint64_t)0xff << first);
-		memcpy(a, into + first, sizeof a);
-		memcpy(b, from + first, sizeof b);
-		if (!((a[0] ^ b[0]) | (a[1] ^ b[1])))
-			continue;
-		struct taint_eight *known = find_eight(t, a, b, eight);
-		if ((a[0] ^ known->into[0]) | (a[1] ^ known->into[1]) | (b[0] ^ known->from[0]) |
-		    (b[1] ^ known->from[1]) | (known->wanted ^ eight))
-			join_eight(t, known, into + first, from + first, eight);
-		memcpy(into + first, known->result, sizeof known->result);
-		changed |= (uint64_t)known->changed << first;
+	uint64_t halves[2];
+	mask &= lane_bits;
+	memcpy(halves, &mask, sizeof halves);
+	uint64_t bits = halves[0] | halves[1];
+	bits |= bits >> 32;
+	return (bits | bits >> 16) & 0xff;
+}
+
+static inline uint64_t find_differing(const set_id *a, const set_id *b)
+{
+	uint64_t differing = 0;
+	for (unsigned i = 0; i < 64; i += 8)
+		if (memcmp(a + i, b + i, 8 * sizeof *a) != 0)
+			differing |= (uint64_t)bits_of((taint_lanes)(eight(a + i) != eight(b + i))) << i;
+	return differing;
+}
+
+static inline unsigned grow_eight(const struct taint_growth *growth, unsigned first, set_id *into, const set_id *from,
+                                  unsigned wanted)
+{
+	set_id w = (set_id)wanted;
+	taint_lanes before = eight(into), after = eight(from), all = {w, w, w, w, w, w, w, w},
+		    chosen = (taint_lanes)((all & lane_bits) == lane_bits) &
+	                     (taint_lanes)(before == eight(growth->before + first)) &
+	                     (taint_lanes)(after == eight(growth->after + first));
+	before ^= (before ^ after) & chosen;
+	memcpy(into, &before, sizeof before);
+	return wanted & ~bits_of(chosen);
+}
+#endif
+
+/* Did it change? */
+static bool join_register(struct taint *t, unsigned reg, set_id *into, set_id from)
+{
+	set_id before = *into;
+	*into = sets_join(&t->sets, before, from);
+	if (*into == from) {
+		t->growth.before[reg] = before;
+		t->growth.after[reg] = from;
+	}
+	return *into != before;
+}
+
+/* From one row of registers, the first of which is `first`, into another: those that are wanted. Which have changed? */
+static inline uint64_t join_row(struct taint *t, unsigned first, set_id *into, const set_id *from, uint64_t wanted)
+{
+	uint64_t changed = find_differing(into, from) & wanted, others = 0;
+	for (uint64_t bits = changed; bits;) {
+		unsigned at = (unsigned)__builtin_ctzll(bits) & ~7u;
+		others |= (uint64_t)grow_eight(&t->growth, first + at, into + at, from + at, bits >> at & 0xff) << at;
+		bits &= ~((uint64_t)0xff << at);
+	}
+	for (; others; others &= others - 1) {
+		size_t reg = (size_t)__builtin_ctzll(others);
+		if (!join_register(t, first + (unsigned)reg, into + reg, from[reg]))
+			changed &= ~((uint64_t)1 << reg);
 	}
 	return changed;
 }
@@ -103,14 +163,15 @@ static bool join_registers(struct taint *t, uint32_t place, const struct taint_l
 	struct taint_entry *entry = &t->entries[place];
 	set_id *into = entry->sets;
 	uint64_t any = 0;
+	if (!entry->filled)
+		taint_clear_entry(t, entry);
 	for (unsigned i = 0; i < t->row_count; i++, into += 64) {
 		unsigned row = t->rows[i];
 		uint64_t wanted = t->live.at[place].bits[row] & chosen->bits[row];
-		uint64_t changed = wanted ? join_row(t, into, t->source.rows[i], wanted) : 0;
+		uint64_t changed = wanted ? join_row(t, row * 64, into, t->source.rows[i], wanted) : 0;
 		entry->changed.bits[row] |= changed;
 		any |= changed;
 	}
-	entry->filled = true;
 	return any != 0;
 }
 
@@ -139,7 +200,7 @@ static bool join_armed(struct taint *t, struct taint_entry *into)
 			into->armed[i] = joined;
 		}
 	}
-	into->moved |= changed;
+	into->moved |= changed ? FLOW_BARRIERS : 0;
 	return changed;
 }
 
@@ -149,12 +210,9 @@ static bool join_stack(struct taint *t, struct taint_entry *into)
 	if (from == STACK_NONE || into->stack == from || into->stack == STACK_ANY)
 		return false;
 	into->stack = into->stack == STACK_NONE ? from : STACK_ANY;
-	into->moved = true;
+	into->moved |= FLOW_STACK;
 	return true;
 }
-
-/* What of a state flows besides registers. A return brings neither: each caller's stack pointer and barriers are what they were before the call. */
-enum flow_part { FLOW_STACK = 1, FLOW_BARRIERS = 2 };
 
 /* t->source flows into the entry of a place: of its registers those that have changed since it did so before. */
 static void flow_into(struct taint *t, uint32_t place, unsigned parts, const struct taint_live *changed_registers)
@@ -293,17 +351,21 @@ void taint_flow_out(struct taint *t, uint32_t id)
 {
 	set_source_now(t);
 	/* Both come of what they were at the block's entry alone. */
-	flow_out(t, id, t->moved ? FLOW_STACK | FLOW_BARRIERS : 0);
+	flow_out(t, id, t->moved);
 }
 
 bool taint_flow_through(struct taint *t, uint32_t id)
 {
-	const struct taint_summary *summary = &t->summaries[id];
+	const struct taint_summary *summary = &t->live.summaries[id];
 	struct taint_entry *entry = &t->entries[id];
 	uint64_t touched = 0, through = 0;
-	/* What the barrier that it waits at is armed with is not in the entry where the block itself arms one. */
-	if (!entry->ran || entry->moved || (summary->recalls && entry->memory != t->memory_version) ||
-	    (summary->arms && t->program->blocks[id].kind == BLOCK_WAIT))
+	bool waits = t->program->blocks[id].kind == BLOCK_WAIT;
+	/*
+	 * What the barrier that it waits at is armed with is not in the entry where the block itself arms one. Where that has changed, all that the block leaves
+	 * flows to new places.
+	 */
+	if (!entry->ran || (summary->recalls && entry->memory != t->memory_version) || entry->moved & FLOW_STACK ||
+	    (entry->moved && (summary->arms || waits)) || (summary->arms && waits))
 		return false;
 	for (unsigned row = 0; row < TAINT_REGISTERS / 64; row++)
 		touched |= entry->changed.bits[row] & summary->touched.bits[row];
@@ -312,10 +374,12 @@ bool taint_flow_through(struct taint *t, uint32_t id)
 	for (unsigned row = 0; row < TAINT_REGISTERS / 64; row++)
 		through |= t->changed.bits[row] = entry->changed.bits[row] & ~summary->killed.bits[row];
 	entry->changed = (struct taint_live){{0}};
-	if (!through)
+	unsigned parts = entry->moved;
+	entry->moved = 0;
+	if (!through && !parts)
 		return true;
 	set_source(t, entry);
-	flow_out(t, id, 0);
+	flow_out(t, id, parts);
 	return true;
 }
 

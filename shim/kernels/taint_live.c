@@ -8,11 +8,20 @@
 
 #define SWEEPS 64 /* then every register counts as live: sets are kept for too many, never for too few */
 #define WORDS (TAINT_REGISTERS / 64)
-#define FIRST_RANGES 256
-#define MOST_RANGES 20 /* of an instruction: ten, each in two */
 
 #define BARRIERS 16
 #define ANY_BARRIER BARRIERS /* of those that may lead to all places that are armed */
+
+#define SHORT                                                                                                          \
+	4 /* ranges of most instructions: one that is written, or none of it, and three that are read, or none of them */
+
+/* An instruction: what becomes of a struct taint_step where it is needed. */
+struct packed_insn {
+	uint32_t ranges; /* SHORT of them, or what is written, then what is read */
+	uint8_t kill_count, write_count, read_count;
+	bool is_short, acts;
+	uint8_t when, least, need; /* enum taint_when; enum taint_need: whatever becomes of its results; in all */
+};
 
 struct search {
 	const struct program *program;
@@ -21,59 +30,61 @@ struct search {
 	uint32_t *waiting;           /* by block: a bit for each barrier from which a warp may come there */
 	struct taint_live waits[BARRIERS + 1];
 	uint32_t waits_moved[BARRIERS + 1]; /* as `moved` */
-	struct taint_step *steps;           /* by instruction */
+	struct packed_insn *insns;
 	taint_packed *ranges;
 	size_t range_count, range_room;
 	uint32_t *moved; /* by place: the sweep in which it changed last, 0: none */
 	uint32_t sweep;
 };
 
-/* In two where it does not lie within one word of a struct taint_live. The end of what was put there. */
-static inline taint_packed *packed(const struct taint_range *range, taint_packed *to)
+static int make_room(struct search *search)
 {
-	unsigned count = range->count, room = 64 - range->first % 64u, within = count < room ? count : room;
-	*to++ = (taint_packed)(range->first | within << 9);
-	if (count > room)
-		*to++ = (taint_packed)((range->first + room) | (count - room) << 9);
-	return to;
+	if (search->range_count + TAINT_WRITES + TAINT_READS <= search->range_room)
+		return 0;
+	size_t room = 2 * search->range_room;
+	taint_packed *ranges = realloc(search->ranges, room * sizeof *ranges);
+	if (!ranges)
+		return -ENOMEM;
+	search->ranges = ranges;
+	search->range_room = room;
+	return 0;
 }
 
-/* What an instruction reads and writes, packed. */
+static bool pack_ranges(struct search *search, const struct taint_effect *effect)
+{
+	taint_packed *to = search->ranges + search->range_count;
+	if (effect->write_count <= 1 && effect->read_count < SHORT) {
+		to[0] = effect->writes[0];
+		memcpy(to + 1, effect->reads, (SHORT - 1) * sizeof *to);
+		search->range_count += SHORT;
+		return true;
+	}
+	memcpy(to, effect->writes, effect->write_count * sizeof *to);
+	memcpy(to + effect->write_count, effect->reads, effect->read_count * sizeof *to);
+	search->range_count += effect->write_count + (size_t)effect->read_count;
+	return false;
+}
+
+/* What an instruction reads and writes. */
 static int pack_insn(struct search *search, uint32_t at, struct taint_live *written)
 {
 	struct taint_effect effect;
-	struct taint_step *step = &search->steps[at];
+	struct packed_insn *insn = &search->insns[at];
+	if (make_room(search))
+		return -ENOMEM;
 	taint_effect(search->program, at, &effect);
-	if (search->range_count + MOST_RANGES > search->range_room) {
-		size_t room = 2 * search->range_room;
-		taint_packed *ranges = realloc(search->ranges, room * sizeof *ranges);
-		if (!ranges)
-			return -ENOMEM;
-		search->ranges = ranges;
-		search->range_room = room;
-	}
-	taint_packed *from = search->ranges + search->range_count, *to = from;
-	step->insn = at;
-	step->ranges = (uint32_t)search->range_count;
-	/* Those that kill come first. */
-	for (unsigned i = 0; i < effect.write_count; i++) {
-		to = packed(&effect.writes[i], to);
-		if (effect.writes[i].kills)
-			step->kill_count = (uint8_t)(to - from);
-	}
-	step->write_count = (uint8_t)(to - from);
-	for (unsigned i = 0; i < effect.read_count; i++)
-		to = packed(&effect.reads[i], to);
-	step->read_count = (uint8_t)(to - from - step->write_count);
-	for (unsigned i = 0; i < step->write_count; i++)
-		taint_live_add(written, from[i]);
-	step->result = step->write_count ? effect.writes[0].first : 0;
-	step->single = step->kill_count == 1 && step->write_count == 1 && effect.writes[0].count == 1;
-	step->acts = effect.acts;
-	step->guarded = search->program->insns[at].guard != 7;
-	step->when = (uint8_t)(WHEN_FIRST | (effect.again ? WHEN_ANY : 0) | (effect.recalls ? WHEN_STORED : 0) |
-	                       (effect.acts || effect.records ? WHEN_RECORDING : 0));
-	search->range_count += (size_t)(to - from);
+	insn->ranges = (uint32_t)search->range_count;
+	insn->is_short = pack_ranges(search, &effect);
+	insn->kill_count = effect.kill_count;
+	insn->write_count = effect.write_count;
+	insn->read_count = effect.read_count;
+	insn->acts = effect.acts;
+	insn->least = effect.acts ? NEED_ALWAYS : effect.records ? NEED_RECORDING : NEED_NOT;
+	insn->when = (uint8_t)(WHEN_FIRST | (effect.again ? WHEN_ANY : 0) | (effect.recalls ? WHEN_STORED : 0) |
+	                       (insn->least ? WHEN_RECORDING : 0));
+	taint_live_add(written, effect.writes[0]);
+	for (unsigned i = 1; i < effect.write_count; i++)
+		taint_live_add(written, effect.writes[i]);
 	return 0;
 }
 
@@ -141,24 +152,43 @@ static void note_moved(struct search *search, uint32_t id)
 	}
 }
 
+static void step_back_long(struct packed_insn *insn, const taint_packed *range, struct taint_live *live)
+{
+	const taint_packed *reads = range + insn->write_count, *end = reads + insn->read_count;
+	insn->need = insn->least;
+	for (const taint_packed *write = range; write < reads; write++)
+		insn->need = taint_live_any(live, *write) ? NEED_ALWAYS : insn->need;
+	if (insn->need == NEED_NOT)
+		return;
+	for (const taint_packed *write = range; write < range + insn->kill_count; write++)
+		drop(live, *write);
+	for (const taint_packed *read = reads; read < end; read++)
+		taint_live_add(live, *read);
+}
+
+static inline void step_back(struct packed_insn *insn, const taint_packed *range, struct taint_live *live)
+{
+	/* Without branches: whether it is needed is not foreseen. */
+	uint64_t bits = taint_range_bits(range[0]), *word = &live->bits[taint_range_first(range[0]) / 64];
+	uint8_t need = (uint8_t)(((*word & bits) != 0) * NEED_ALWAYS);
+	insn->need = need > insn->least ? need : insn->least;
+	uint64_t needed = -(uint64_t)(insn->need != NEED_NOT);
+	*word &= ~(bits & needed & -(uint64_t)(insn->kill_count != 0));
+	for (unsigned i = 1; i < SHORT; i++)
+		live->bits[taint_range_first(range[i]) / 64] |= taint_range_bits(range[i]) & needed;
+}
+
 /* From the end of a block to its beginning. */
 static void run_back(struct search *search, uint32_t id)
 {
 	const struct block *block = &search->program->blocks[id];
 	struct taint_live live = search->out[id];
-	for (uint32_t insn = block->last + 1; insn-- > block->first;) {
-		struct taint_step *step = &search->steps[insn];
-		const taint_packed *range = search->ranges + step->ranges, *reads = range + step->write_count;
-		uint8_t need = step->acts ? NEED_ALWAYS : step->when & WHEN_RECORDING ? NEED_RECORDING : NEED_NOT;
-		for (const taint_packed *write = range; write < reads && need != NEED_ALWAYS; write++)
-			need = taint_live_any(&live, *write) ? NEED_ALWAYS : need;
-		step->need = need;
-		if (need == NEED_NOT)
-			continue;
-		for (const taint_packed *write = range; write < range + step->kill_count; write++)
-			drop(&live, *write);
-		for (const taint_packed *read = reads; read < reads + step->read_count; read++)
-			taint_live_add(&live, *read);
+	for (uint32_t at = block->last + 1; at-- > block->first;) {
+		struct packed_insn *insn = &search->insns[at];
+		if (insn->is_short)
+			step_back(insn, search->ranges + insn->ranges, &live);
+		else
+			step_back_long(insn, search->ranges + insn->ranges, &live);
 	}
 	if (!memcmp(&search->at[id], &live, sizeof live))
 		return;
@@ -266,52 +296,115 @@ static void search_back(struct search *search)
 		return;
 	memset(search->at, 0xff, program_places(program) * sizeof *search->at);
 	for (uint32_t i = 0; i < program->count; i++)
-		search->steps[i].need = NEED_ALWAYS;
+		search->insns[i].need = NEED_ALWAYS;
 }
 
-/* Leaves of the steps those that are needed. */
-static int list_steps(const struct search *search, struct taint_liveness *liveness)
+/* What an instruction that always runs does for its block. */
+static void sum_up(const struct packed_insn *insn, const taint_packed *ranges, struct taint_summary *summary)
+{
+	unsigned count = insn->write_count + (unsigned)insn->read_count;
+	if (insn->is_short) {
+		uint64_t bits = taint_range_bits(ranges[0]), kills = -(uint64_t)(insn->kill_count != 0);
+		unsigned word = taint_range_first(ranges[0]) / 64;
+		summary->killed.bits[word] |= bits & kills;
+		summary->touched.bits[word] |= bits & ~kills;
+		for (unsigned i = 1; i < SHORT; i++)
+			taint_live_add(&summary->touched, ranges[i]);
+		return;
+	}
+	for (unsigned i = 0; i < insn->kill_count; i++)
+		taint_live_add(&summary->killed, ranges[i]);
+	for (unsigned i = insn->kill_count; i < count; i++)
+		taint_live_add(&summary->touched, ranges[i]);
+}
+
+static void make_step(const struct search *search, uint32_t at, size_t *results, struct taint_step *to)
+{
+	const struct packed_insn *insn = &search->insns[at];
+	const taint_packed *writes = search->ranges + insn->ranges;
+	bool guarded = search->program->insns[at].guard != 7;
+	unsigned written = taint_range_count(writes[0]);
+	*to = (struct taint_step){.insn = at,
+	                          /* In short there is a range at the place of what is written where there is none. */
+	                          .ranges = insn->ranges + (insn->is_short && !insn->write_count),
+	                          .results = (uint32_t)*results,
+	                          .when = insn->when,
+	                          .kill_count = insn->kill_count,
+	                          .write_count = insn->write_count,
+	                          .read_count = insn->read_count,
+	                          .guarded = guarded,
+	                          .single = insn->kill_count == 1 && insn->write_count == 1 && written == 1,
+	                          .result = (uint16_t)taint_range_first(writes[0]),
+	                          .pace[0] = insn->need == NEED_ALWAYS ? PACE_UNPLANNED : PACE_SKIP};
+	written *= insn->write_count != 0;
+	for (unsigned i = 1; i < insn->write_count; i++)
+		written += taint_range_count(writes[i]);
+	*results += written * (guarded ? TAINT_GUARDED_RESULTS : 1);
+}
+
+/* Those of a block that are needed. The end of them. */
+static struct taint_step *list_block(const struct search *search, uint32_t id, const uint8_t *facts, size_t *results,
+                                     struct taint_step *to, struct taint_summary *summary)
+{
+	const struct block *block = &search->program->blocks[id];
+	for (uint32_t at = block->first; at <= block->last; at++) {
+		const struct packed_insn *insn = &search->insns[at];
+		if (insn->need == NEED_NOT)
+			continue;
+		summary->recalls |= insn->when & WHEN_STORED;
+		summary->tells |= insn->when & WHEN_RECORDING;
+		if (facts && facts[at] & FACT_NEVER)
+			continue;
+		make_step(search, at, results, to);
+		if (insn->need == NEED_ALWAYS)
+			sum_up(insn, search->ranges + insn->ranges, summary);
+		uint8_t class = search->program->classes[at];
+		summary->arms |= class == SASS_ARM || class == SASS_ARM_FROM_REGISTER;
+		to++;
+	}
+	summary->tells |= block->kind == BLOCK_BROKEN || block->kind == BLOCK_TABLE_UNKNOWN ||
+	                  block->kind == BLOCK_CALL_UNKNOWN;
+	return to;
+}
+
+static int list_steps(const struct search *search, const uint8_t *facts, struct taint_liveness *liveness)
 {
 	const struct program *program = search->program;
-	size_t results = 0;
-	liveness->first = calloc(program->block_count + (size_t)1, sizeof *liveness->first);
-	if (!liveness->first)
+	size_t results = 0, count = 0;
+	for (uint32_t i = 0; i < program->count; i++)
+		count += search->insns[i].need != NEED_NOT;
+	liveness->first = malloc((program->block_count + (size_t)1) * sizeof *liveness->first);
+	liveness->steps = malloc((count + 1) * sizeof *liveness->steps);
+	liveness->summaries = calloc(program->block_count + (size_t)1, sizeof *liveness->summaries);
+	if (!liveness->first || !liveness->steps || !liveness->summaries)
 		return -ENOMEM;
 	struct taint_step *to = liveness->steps;
 	for (uint32_t id = 0; id < program->block_count; id++) {
-		for (uint32_t insn = program->blocks[id].first; insn <= program->blocks[id].last; insn++) {
-			const struct taint_step *step = &search->steps[insn];
-			if (step->need == NEED_NOT)
-				continue;
-			*to = *step;
-			to->results = (uint32_t)results;
-			for (unsigned i = 0; i < to->write_count; i++)
-				results += taint_range_count(search->ranges[to->ranges + i]) *
-				           (to->guarded ? TAINT_GUARDED_RESULTS : 1);
-			to++;
-		}
-		liveness->first[id + 1] = (uint32_t)(to - liveness->steps);
+		liveness->first[id] = (uint32_t)(to - liveness->steps);
+		to = list_block(search, id, facts, &results, to, &liveness->summaries[id]);
 	}
-	struct taint_step *steps = realloc(liveness->steps, ((size_t)(to - liveness->steps) + 1) * sizeof *steps);
-	liveness->steps = steps ? steps : liveness->steps;
-	liveness->results = calloc(results + 1, sizeof *liveness->results);
-	return liveness->results ? 0 : -ENOMEM;
+	liveness->first[program->block_count] = (uint32_t)(to - liveness->steps);
+	liveness->results = malloc((results + 1) * sizeof *liveness->results);
+	if (!liveness->results)
+		return -ENOMEM;
+	memset(liveness->results, 0xff, (results + 1) * sizeof *liveness->results);
+	return 0;
 }
 
-int taint_live_find(const struct program *program, struct taint_liveness *ret_liveness)
+int taint_live_find(const struct program *program, const uint8_t *facts, struct taint_liveness *ret_liveness)
 {
-	size_t blocks = program->block_count;
+	size_t blocks = program->block_count, room = (size_t)SHORT * program->count + TAINT_WRITES + TAINT_READS;
 	struct search search = {.program = program,
-	                        .steps = calloc(program->count + (size_t)1, sizeof *search.steps),
-	                        .ranges = calloc(FIRST_RANGES, sizeof *search.ranges),
-	                        .range_room = FIRST_RANGES,
+	                        .insns = calloc(program->count + (size_t)1, sizeof *search.insns),
+	                        .ranges = malloc(room * sizeof *search.ranges),
+	                        .range_room = room,
 	                        .at = calloc(program_places(program), sizeof *search.at),
 	                        .out = calloc(blocks + 1, sizeof *search.out),
 	                        .written = calloc(blocks + 1, sizeof *search.written),
 	                        .waiting = calloc(blocks + 1, sizeof *search.waiting),
 	                        .moved = calloc(program_places(program), sizeof *search.moved)};
-	*ret_liveness = (struct taint_liveness){.at = search.at, .steps = search.steps};
-	int err = search.steps && search.ranges && search.at && search.out && search.written && search.waiting &&
+	*ret_liveness = (struct taint_liveness){.at = search.at};
+	int err = search.insns && search.ranges && search.at && search.out && search.written && search.waiting &&
 	                          search.moved
 	                  ? 0
 	                  : -ENOMEM;
@@ -319,8 +412,9 @@ int taint_live_find(const struct program *program, struct taint_liveness *ret_li
 		err = pack(&search);
 	if (!err) {
 		search_back(&search);
-		err = list_steps(&search, ret_liveness);
+		err = list_steps(&search, facts, ret_liveness);
 	}
+	free(search.insns);
 	free(search.out);
 	free(search.written);
 	free(search.waiting);
@@ -334,6 +428,7 @@ void taint_live_free(struct taint_liveness *liveness)
 	free(liveness->at);
 	free(liveness->steps);
 	free(liveness->first);
+	free(liveness->summaries);
 	free(liveness->ranges);
 	free(liveness->results);
 	*liveness = (struct taint_liveness){0};

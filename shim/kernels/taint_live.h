@@ -6,14 +6,12 @@
 #ifndef CUCONST_KERNELS_TAINT_LIVE_H
 #define CUCONST_KERNELS_TAINT_LIVE_H
 
+#include "shim/kernels/sets.h"
 #include "shim/kernels/taint_effect.h"
 
 struct taint_live {
 	uint64_t bits[TAINT_REGISTERS / 64];
 };
-
-/* Registers that an instruction reads or writes, packed: see taint_range_first() and so on. */
-typedef uint16_t taint_packed;
 
 #define TAINT_GUARDED_RESULTS 3 /* a register's set, and those of struct taint_guarded */
 
@@ -27,11 +25,21 @@ enum taint_when {
 
 enum taint_need { NEED_NOT, NEED_RECORDING, NEED_ALWAYS };
 
-/* How a step runs: taint_short.c. */
-enum taint_plan { TAINT_UNPLANNED, TAINT_IN_FULL, TAINT_JOINS, TAINT_COMPARES };
+/* What taint_steps() does about a step. Those in short with one result and no guard just run: to ask whether they must would take as long. */
+enum taint_pace { PACE_UNPLANNED, PACE_SKIP, PACE_ASK, PACE_SHORT };
 
-/* What becomes of a set before it is joined: taint_alu.c. */
-enum taint_turn { TURN_NONE, TURN_SCALED, TURN_SIGN, TURN_PLAIN, TURN_AGAIN, TURN_UNDO };
+/* How a step runs: taint_short.c. */
+enum taint_plan { TAINT_UNPLANNED, TAINT_IN_FULL, TAINT_JOINS, TAINT_WIDE, TAINT_COMPARES };
+
+/* What becomes of a set before it is joined (taint_alu.c); its places in struct sets_derived. */
+enum taint_turn {
+	TURN_NONE = SETS_ITSELF,
+	TURN_SIGN = SETS_SCALED,
+	TURN_PLAIN = SETS_PLAIN,
+	TURN_SCALED = SETS_OWN,
+	TURN_AGAIN,
+	TURN_UNDO
+};
 
 /* An instruction that matters. */
 struct taint_step {
@@ -42,38 +50,40 @@ struct taint_step {
 	uint8_t when;     /* enum taint_when */
 	uint8_t turn[3];  /* enum taint_turn, of its sources */
 	uint8_t kill_count, write_count, read_count;
-	uint8_t need; /* enum taint_need */
 	uint8_t plan; /* enum taint_plan */
-	bool acts, guarded;
-	bool single; /* it overwrites `result` and nothing else */
+	bool guarded;
+	bool single;     /* it overwrites `result` and nothing else */
+	uint8_t pace[2]; /* enum taint_pace; while recording */
 	/* The rest, and turn[], are there once it is planned. */
 	bool is_literal;
 	bool tells;    /* runs in full while recording */
 	bool compares; /* its sources with one another */
 	bool plain;    /* its result */
+	bool extends;  /* its high word is but a sign or 0, of a factor times 1 */
 	uint8_t from_count;
-	uint16_t result;  /* register, the first that it writes */
-	uint16_t from[4]; /* registers; from TAINT_REGISTERS on sets. Of a comparison low words, then high ones */
+	uint16_t result; /* register, the first that it writes */
+	/* Registers; from TAINT_REGISTERS on sets. Of a comparison low words, then high ones; of TAINT_WIDE both factors, then the words of what is added. */
+	uint16_t from[4];
+};
+
+/* What all steps of a block do. */
+struct taint_summary {
+	struct taint_live touched; /* it depends on them */
+	struct taint_live killed;  /* it leaves nothing of them */
+	bool recalls;              /* depends on what is stored */
+	bool tells;                /* something while recording */
+	bool arms;                 /* barriers */
 };
 
 struct taint_liveness {
 	struct taint_live *at; /* by place: at the entry of a block, where returns meet */
 	struct taint_step *steps;
-	uint32_t *first; /* by block, and one more: in steps */
+	uint32_t *first;                 /* by block, and one more: in steps */
+	struct taint_summary *summaries; /* by block */
 	taint_packed *ranges;
-	uint16_t *results;
+	uint16_t *results; /* SETS_NONE: it has not run */
 };
 
-static inline unsigned taint_range_first(taint_packed range)
-{
-	return range & (TAINT_REGISTERS - 1);
-}
-static inline unsigned taint_range_count(taint_packed range)
-{
-	return range >> 9 & 15;
-}
-
-/* All of it lies in one word. */
 static inline uint64_t taint_range_bits(taint_packed range)
 {
 	return (((uint64_t)1 << taint_range_count(range)) - 1) << taint_range_first(range) % 64;
@@ -89,8 +99,8 @@ static inline void taint_live_add(struct taint_live *live, taint_packed range)
 	live->bits[taint_range_first(range) / 64] |= taint_range_bits(range);
 }
 
-/* 0 or -ENOMEM; to be freed in each case. */
-int taint_live_find(const struct program *program, struct taint_liveness *ret_liveness);
+/* `facts` (constants.h) may be NULL. 0 or -ENOMEM; to be freed in each case. */
+int taint_live_find(const struct program *program, const uint8_t *facts, struct taint_liveness *ret_liveness);
 void taint_live_free(struct taint_liveness *liveness);
 
 #endif

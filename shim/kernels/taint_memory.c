@@ -309,8 +309,9 @@ static void load_const(struct taint *t, const struct sass_insn *insn)
 	bool indexed = insn->base == OP_ULDC_INDEXED ||
 	               (insn->base == OP_LDCU && index != t->program->machine.uniform_zero) ||
 	               (insn->base == OP_LDC && index != SASS_RZ);
-	if (indexed && t->known[uniform][index].stamp == t->stamp) {
-		offset = (offset + t->known[uniform][index].value) & 0xffff;
+	const struct taint_known *known = &t->known[uniform ? TAINT_UNIFORM + index : index];
+	if (indexed && known->stamp == t->stamp) {
+		offset = (offset + known->value) & 0xffff;
 		indexed = false;
 	}
 	for (unsigned i = 0; i < words; i++) {

@@ -10,7 +10,6 @@
 
 const struct taint_live taint_all = {{~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0),
                                       ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0)}};
-
 /* What a place begins with becomes what the registers hold now. */
 static void enter(struct taint *t, uint32_t place)
 {
@@ -41,9 +40,9 @@ static void run_block(struct taint *t, uint32_t id)
 		memset(&t->changed, 0xff, sizeof t->changed);
 	t->changed_guarded = (struct taint_live){{0}};
 	entry->changed = (struct taint_live){{0}};
-	t->moved = t->first || entry->moved;
+	t->moved = t->first ? FLOW_STACK | FLOW_BARRIERS : entry->moved;
 	entry->ran = true;
-	entry->moved = false;
+	entry->moved = 0;
 	entry->memory = t->memory_version;
 	t->stamp++;
 	t->work += (uint32_t)(end - step) + 1;
@@ -63,7 +62,8 @@ static void solve(struct taint *t)
 {
 	const struct program *program = t->program;
 	uint32_t id = program->block_of[program->entry];
-	t->entries[id].reached = t->entries[id].filled = true;
+	t->entries[id].reached = true;
+	taint_clear_entry(t, &t->entries[id]);
 	t->entries[id].stack = 0;
 	taint_push(t, id);
 	while (!t->stop && !t->error && taint_pop(t, &id)) {
@@ -87,7 +87,7 @@ static void record(struct taint *t)
 {
 	t->recording = true;
 	for (uint32_t i = 0; i < t->program->block_count && !t->stop && !t->error; i++)
-		if (taint_runs(t, i) && t->summaries[i].tells)
+		if (taint_runs(t, i) && t->live.summaries[i].tells)
 			run_block(t, i);
 }
 
@@ -133,7 +133,7 @@ static int prepare_entries(struct taint *t)
 		return 0;
 	}
 	t->entries = calloc(places, sizeof *t->entries);
-	t->entry_sets = calloc(places * sets + 1, sizeof *t->entry_sets);
+	t->entry_sets = malloc((places * sets + 1) * sizeof *t->entry_sets);
 	if (!t->entries || !t->entry_sets)
 		return -ENOMEM;
 	for (size_t place = 0; place < places; place++) {
@@ -143,46 +143,17 @@ static int prepare_entries(struct taint *t)
 	return 0;
 }
 
-static void sum_up_step(const struct taint *t, struct taint_step *step, struct taint_summary *summary)
-{
-	const struct sass_insn *insn = &t->program->insns[step->insn];
-	const taint_packed *ranges = t->live.ranges + step->ranges;
-	summary->recalls |= step->when & WHEN_STORED;
-	summary->tells |= step->when & WHEN_RECORDING;
-	if (insn->never || taint_fact(t, step->insn) & FACT_NEVER)
-		step->need = NEED_NOT;
-	if (step->need != NEED_ALWAYS)
-		return;
-	for (unsigned i = 0; i < step->kill_count; i++)
-		taint_live_add(&summary->killed, ranges[i]);
-	for (unsigned i = step->kill_count; i < step->write_count + (unsigned)step->read_count; i++)
-		taint_live_add(&summary->touched, ranges[i]);
-	summary->arms |= step->acts && insn->row &&
-	                 (insn->row->class == SASS_ARM || insn->row->class == SASS_ARM_FROM_REGISTER);
-}
-
-static void sum_up(struct taint *t, uint32_t id)
-{
-	struct taint_summary *summary = &t->summaries[id];
-	uint8_t kind = t->program->blocks[id].kind;
-	for (uint32_t i = t->live.first[id]; i < t->live.first[id + 1]; i++)
-		sum_up_step(t, &t->live.steps[i], summary);
-	summary->tells |= kind == BLOCK_BROKEN || kind == BLOCK_TABLE_UNKNOWN || kind == BLOCK_CALL_UNKNOWN;
-}
-
 static int prepare(struct taint *t)
 {
-	uint32_t blocks = t->program->block_count;
 	t->word_count = (t->program->params_bytes + 3) / 4;
 	t->queue = calloc(program_places(t->program) / 64 + (size_t)1, sizeof *t->queue);
-	t->summaries = calloc(blocks + (size_t)1, sizeof *t->summaries);
 	t->wide = calloc(t->paths->slot_count + 1, sizeof *t->wide);
 	t->whole = calloc(t->paths->slot_count + 1, sizeof *t->whole);
 	t->ones = calloc(FROM_PARAMS + t->word_count + (size_t)1, sizeof *t->ones);
 	t->arms = calloc(t->program->armed_count + 1, sizeof *t->arms);
-	if (!t->queue || !t->summaries || !t->wide || !t->whole || !t->ones || !t->arms)
+	if (!t->queue || !t->wide || !t->whole || !t->ones || !t->arms)
 		return -ENOMEM;
-	int err = taint_live_find(t->program, &t->live);
+	int err = taint_live_find(t->program, t->facts, &t->live);
 	if (!err)
 		err = guards_find(t->program, t->facts, &t->guards);
 	if (!err)
@@ -193,8 +164,6 @@ static int prepare(struct taint *t)
 		err = sets_init(&t->targets, t->program->armed_count);
 	if (err)
 		return err;
-	for (uint32_t i = 0; i < blocks; i++)
-		sum_up(t, i);
 	prepare_params(t);
 	return 0;
 }
@@ -228,7 +197,6 @@ int taint_run(const struct program *program, const uint8_t *facts, const struct 
 	taint_live_free(&t->live);
 	free(t->guards);
 	free(t->queue);
-	free(t->summaries);
 	free(t->ones);
 	free(t->arms);
 	free(t->wide);

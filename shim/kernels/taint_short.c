@@ -15,26 +15,26 @@ static uint16_t source_set(struct taint_step *step, set_id set)
 	return (uint16_t)(TAINT_REGISTERS + set);
 }
 
+static uint16_t constant_source(struct taint *t, const struct sass_operand *operand, bool high, struct taint_step *step)
+{
+	if (operand->kind == OPERAND_CONST)
+		return source_set(step, taint_const(t, operand->bank, operand->offset + 4 * high));
+	if (t->program->marks[t->insn] & MARK_GLOBAL)
+		return source_set(step, taint_one(t, FROM_GLOBAL));
+	if (t->program->marks[t->insn] & MARK_FUNCTION)
+		return source_set(step, taint_one(t, FROM_FUNCTION));
+	return NOTHING;
+}
+
 /* Once the plan is chosen: it may turn out not to do. */
-static uint16_t source_of(struct taint *t, const struct sass_operand *operand, bool high, struct taint_step *step)
+static inline uint16_t source_of(struct taint *t, const struct sass_operand *operand, bool high, struct taint_step *step)
 {
 	unsigned reg = operand->reg + high;
-	switch (operand->kind) {
-	case OPERAND_REGISTER:
-		return reg < SASS_RZ ? (uint16_t)reg : NOTHING;
-	case OPERAND_UNIFORM:
-		return reg < t->program->machine.uniform_zero ? (uint16_t)(TAINT_UNIFORM + reg) : NOTHING;
-	case OPERAND_CONST:
-		return source_set(step, taint_const(t, operand->bank, operand->offset + 4 * high));
-	case OPERAND_IMMEDIATE:
-		if (t->program->marks[t->insn] & MARK_GLOBAL)
-			return source_set(step, taint_one(t, FROM_GLOBAL));
-		if (t->program->marks[t->insn] & MARK_FUNCTION)
-			return source_set(step, taint_one(t, FROM_FUNCTION));
-		return NOTHING;
-	default:
-		return NOTHING;
-	}
+	if (operand->kind == OPERAND_REGISTER)
+		return (uint16_t)(reg < SASS_RZ ? reg : NOTHING);
+	if (operand->kind == OPERAND_UNIFORM)
+		return (uint16_t)(reg < t->program->machine.uniform_zero ? TAINT_UNIFORM + reg : NOTHING);
+	return operand->kind == OPERAND_NONE ? NOTHING : constant_source(t, operand, high, step);
 }
 
 static void plan_sources(struct taint *t, const struct sass_operand operands[3], struct taint_step *step)
@@ -87,6 +87,24 @@ static void plan_product(const struct taint *t, const struct sass_insn *insn, co
 	step->tells = negative;
 	for (unsigned i = 0; i < 2 && negative; i++)
 		step->turn[i] = made_plain(step->turn[i]);
+}
+
+/* A product of 64 bits. By a large power of two its high word is a shift to the right. */
+static void plan_wide(struct taint *t, const struct sass_insn *insn, struct taint_step *step)
+{
+	struct sass_operand operands[3];
+	uint32_t value;
+	sass_operands(&t->program->machine, insn, operands);
+	if (taint_is_literal(t, &operands[0], &value) || taint_is_literal(t, &operands[1], &value)) {
+		if (value >= 256 && !(value & (value - 1)))
+			return;
+		step->extends = value == 1;
+	}
+	plan_sources(t, operands, step);
+	step->from[3] = source_of(t, &operands[2], true, step);
+	plan_product(t, insn, operands, step);
+	if (step->plan == TAINT_JOINS)
+		step->plan = TAINT_WIDE;
 }
 
 static void plan_address(const struct sass_insn *insn, struct taint_step *step)
@@ -183,6 +201,11 @@ void taint_plan(struct taint *t, const struct sass_insn *insn, struct taint_step
 		if (!insn->uniform)
 			plan_one(step, insn->a < SASS_RZ ? insn->a : NOTHING);
 		break;
+	case SASS_MULTIPLY_WIDE:
+		/* Of R0 and R1 the second is the stack pointer. */
+		if (d > 1 || uniform)
+			plan_wide(t, insn, step);
+		break;
 	case SASS_COMPARE:
 	case SASS_MOVE:
 	case SASS_SELECT:
@@ -196,14 +219,17 @@ void taint_plan(struct taint *t, const struct sass_insn *insn, struct taint_step
 	default:
 		return;
 	}
+	if (step->plan == TAINT_JOINS || step->plan == TAINT_WIDE)
+		step->result = (uint16_t)(uniform ? TAINT_UNIFORM + d : d);
 	if (step->plan != TAINT_JOINS)
 		return;
-	step->result = (uint16_t)(uniform ? TAINT_UNIFORM + d : d);
 	for (unsigned i = 0; i < 3; i++)
 		if (step->from[i] != NOTHING) {
 			step->from[step->from_count] = step->from[i];
 			step->turn[step->from_count++] = step->turn[i];
 		}
+	for (unsigned i = step->from_count; i < 3; i++)
+		step->from[i] = NOTHING, step->turn[i] = TURN_NONE;
 }
 
 static set_id read_source(const struct taint *t, const struct sass_insn *insn, uint16_t from)
@@ -213,6 +239,27 @@ static set_id read_source(const struct taint *t, const struct sass_insn *insn, u
 	if (insn->guard == 7 || (from >= TAINT_UNIFORM && !insn->uniform))
 		return t->now.registers[from];
 	return taint_read_guarded(t, insn, from >= TAINT_UNIFORM, from % TAINT_UNIFORM);
+}
+
+static set_id read_turned(struct taint *t, const struct sass_insn *insn, const struct taint_step *step, unsigned i)
+{
+	set_id set = read_source(t, insn, step->from[i]);
+	return set && step->turn[i] ? taint_turned(t, set, step->turn[i]) : set;
+}
+
+static void run_wide(struct taint *t, const struct sass_insn *insn, const struct taint_step *step)
+{
+	set_id factor = taint_join(t, read_turned(t, insn, step, 0), read_turned(t, insn, step, 1)),
+	       high = factor && step->extends ? taint_turned(t, factor, TURN_SIGN) : factor,
+	       low = taint_join(t, factor, read_source(t, insn, step->from[2]));
+	high = taint_join(t, high, read_source(t, insn, step->from[3]));
+	if (step->result >= TAINT_UNIFORM) {
+		taint_write_uniform(t, insn, step->result - TAINT_UNIFORM, low);
+		taint_write_uniform(t, insn, step->result - TAINT_UNIFORM + 1u, high);
+	} else {
+		taint_write(t, insn, step->result, low);
+		taint_write(t, insn, step->result + 1u, high);
+	}
 }
 
 static void compare(struct taint *t, const struct sass_insn *insn, const struct taint_step *step)
@@ -229,10 +276,12 @@ void taint_run_short(struct taint *t, const struct sass_insn *insn, const struct
 			compare(t, insn, step);
 		return;
 	}
+	if (step->plan == TAINT_WIDE) {
+		run_wide(t, insn, step);
+		return;
+	}
 	for (unsigned i = 0; i < step->from_count; i++) {
-		sets[i] = read_source(t, insn, step->from[i]);
-		if (sets[i] && step->turn[i])
-			sets[i] = taint_turned(t, sets[i], step->turn[i]);
+		sets[i] = read_turned(t, insn, step, i);
 		result = taint_join(t, result, sets[i]);
 	}
 	if (step->compares && t->recording) {
@@ -240,7 +289,7 @@ void taint_run_short(struct taint *t, const struct sass_insn *insn, const struct
 		taint_compared(t, sets[0], sets[2]);
 		taint_compared(t, sets[1], sets[2]);
 	}
-	if (step->plain)
+	if (step->plain && result)
 		result = taint_turned(t, result, TURN_PLAIN);
 	taint_write_either(t, insn, step->result >= TAINT_UNIFORM, step->result % TAINT_UNIFORM, result);
 }

@@ -39,7 +39,7 @@ struct outcome {
 	size_t store_count;
 	enum paths_reason reason, stop;
 	struct taint_cell cells[64];
-	struct taint_guarded guarded[2][256];
+	struct taint_guarded guarded[TAINT_REGISTERS];
 };
 
 static set_id any_set(const struct stage *stage)
@@ -104,8 +104,8 @@ static struct taint_words any_words(const struct stage *stage)
 struct before {
 	struct taint_state now;
 	struct taint_words local_any, local_unplaced, shared, global;
-	struct taint_known known[2][256];
-	struct taint_guarded guarded[2][256];
+	struct taint_known known[TAINT_REGISTERS];
+	struct taint_guarded guarded[TAINT_REGISTERS];
 };
 
 static void draw_before(const struct stage *stage, struct before *before)
@@ -119,19 +119,18 @@ static void draw_before(const struct stage *stage, struct before *before)
 	before->local_unplaced = any_words(stage);
 	before->shared = any_words(stage);
 	before->global = any_words(stage);
-	for (unsigned i = 0; i < 512; i++)
-		before->known[i / 256][i % 256] =
-			(struct taint_known){draw() % 3 == 0, (uint32_t)(draw() % 5 ? draw() % 40 : draw())};
+	for (unsigned i = 0; i < TAINT_REGISTERS; i++)
+		before->known[i] = (struct taint_known){draw() % 3 == 0, (uint32_t)(draw() % 5 ? draw() % 40 : draw())};
 	/* Nothing is ever written to the zero registers. */
-	before->known[0][SASS_RZ].stamp = 0;
-	before->known[1][stage->program.machine.uniform_zero].stamp = 0;
+	before->known[SASS_RZ].stamp = 0;
+	before->known[TAINT_UNIFORM + stage->program.machine.uniform_zero].stamp = 0;
 }
 
-static void keep(const struct before *from, struct before *to, struct taint_range range)
+static void keep(const struct before *from, struct before *to, taint_packed range)
 {
-	for (unsigned reg = range.first; reg < range.first + (unsigned)range.count; reg++) {
+	for (unsigned reg = taint_range_first(range); reg < taint_range_first(range) + taint_range_count(range); reg++) {
 		to->now.registers[reg] = from->now.registers[reg];
-		to->known[reg / 256][reg % 256] = from->known[reg / 256][reg % 256];
+		to->known[reg] = from->known[reg];
 	}
 }
 
@@ -139,7 +138,16 @@ static void run(struct stage *stage, const struct before *before, bool recording
                 struct outcome *ret_outcome)
 {
 	struct taint *t = stage->t;
-	struct taint_step step = {.when = WHEN_FIRST, .need = NEED_ALWAYS, .plan = (uint8_t)plan};
+	struct taint_step step = {.when = WHEN_FIRST, .plan = (uint8_t)plan};
+	struct taint_effect effect;
+	uint16_t last = SETS_NONE;
+	taint_effect(&stage->program, 0, &effect);
+	/* One result that is overwritten: in short it has a way of its own. */
+	step.single = plan == TAINT_UNPLANNED && effect.kill_count == 1 && effect.write_count == 1 &&
+	              taint_range_count(effect.writes[0]) == 1;
+	step.result = (uint16_t)taint_range_first(effect.writes[0]);
+	t->live.results = &last;
+	t->live.ranges = effect.writes;
 	t->now = before->now;
 	t->local_any = before->local_any;
 	t->local_unplaced = before->local_unplaced;
@@ -163,6 +171,8 @@ static void run(struct stage *stage, const struct before *before, bool recording
 	stage->paths.reason = PATHS_CLEAR;
 	if (!stage->insn.never)
 		taint_steps(t, &step, &step + 1);
+	t->live.results = NULL;
+	t->live.ranges = NULL;
 	memset(ret_outcome, 0, sizeof *ret_outcome);
 	ret_outcome->now = t->now;
 	ret_outcome->local_any = t->local_any;
@@ -182,7 +192,7 @@ static void run(struct stage *stage, const struct before *before, bool recording
 static bool written(const struct taint_effect *effect, unsigned reg)
 {
 	for (unsigned i = 0; i < effect->write_count; i++)
-		if (reg - effect->writes[i].first < effect->writes[i].count)
+		if (reg - taint_range_first(effect->writes[i]) < taint_range_count(effect->writes[i]))
 			return true;
 	return false;
 }
@@ -231,10 +241,10 @@ static bool quiet(const struct before *before, const struct outcome *outcome)
 static const char *short_wrong(struct stage *stage, struct before *before, bool recording)
 {
 	struct outcome outcome[2];
-	for (unsigned i = 0; i < 512; i++)
-		before->guarded[i / 256][i % 256] =
-			(struct taint_guarded){draw() % 2, draw() % 2, {any_set(stage), any_set(stage)}};
-	before->guarded[0][SASS_RZ].stamp = before->guarded[1][stage->program.machine.uniform_zero].stamp = 0;
+	for (unsigned i = 0; i < TAINT_REGISTERS; i++)
+		before->guarded[i] = (struct taint_guarded){draw() % 2, draw() % 2, {any_set(stage), any_set(stage)}};
+	before->guarded[SASS_RZ].stamp = 0;
+	before->guarded[TAINT_UNIFORM + stage->program.machine.uniform_zero].stamp = 0;
 	run(stage, before, recording, TAINT_UNPLANNED, &outcome[0]);
 	run(stage, before, recording, TAINT_IN_FULL, &outcome[1]);
 	return memcmp(&outcome[0], &outcome[1], sizeof outcome[0]) ? "in short it does something else" : NULL;
@@ -249,9 +259,8 @@ static const char *wrong(struct stage *stage, const struct taint_effect *effect,
 	draw_before(stage, &before[1]);
 	for (unsigned i = 0; i < effect->read_count; i++)
 		keep(&before[0], &before[1], effect->reads[i]);
-	for (unsigned i = 0; i < effect->write_count; i++)
-		if (!effect->writes[i].kills)
-			keep(&before[0], &before[1], effect->writes[i]);
+	for (unsigned i = effect->kill_count; i < effect->write_count; i++)
+		keep(&before[0], &before[1], effect->writes[i]);
 	bool memory = effect->acts || effect->recalls || effect->again;
 	if (memory) {
 		before[1].local_any = before[0].local_any;
@@ -328,7 +337,7 @@ static unsigned long third_sources(void)
 		struct taint_effect effect;
 		taint_effect(&stage.program, 0, &effect);
 		for (unsigned k = 0; k < effect.read_count; k++)
-			if (effect.reads[k].first == 0 || effect.reads[k].first == TAINT_UNIFORM) {
+			if (taint_range_first(effect.reads[k]) % TAINT_UNIFORM == 0) {
 				printf("%s form %u reads a third source\n", stage.insn.row->name,
 				       forms[i % sizeof forms]);
 				failures++;
