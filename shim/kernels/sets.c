@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define FIRST_ROOM 256
+#define LEAST_ROOM 64
 #define FIRST_JOIN_BITS 10
 #define MOST_JOIN_BITS 12
 #define SETS_MOST 65000               /* names behind are free for others' marks */
@@ -28,6 +29,11 @@ int sets_init(struct sets *sets, size_t universe)
 	                      .place_count = 4 * FIRST_ROOM,
 	                      .join_bits = FIRST_JOIN_BITS};
 	sets->half += !sets->half;
+	/* Wide sets begin with fewer: the limit is that of grow(). */
+	while (sets->room > LEAST_ROOM && sets->room * 2 * sets->half * sizeof *sets->bits > BYTES_LIMIT) {
+		sets->room /= 2;
+		sets->place_count /= 2;
+	}
 	/* One set more than there is room for: the scratch a new set is built in. */
 	sets->bits = malloc((sets->room + 1) * 2 * sets->half * sizeof *sets->bits);
 	sets->derived = calloc(sets->room, sizeof *sets->derived);

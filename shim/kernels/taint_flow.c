@@ -292,10 +292,10 @@ static void flow_past(struct taint *t, const struct block *call, unsigned parts)
 	for (unsigned row = 0; row < TAINT_REGISTERS / 64; row++)
 		kept.bits[row] &= t->changed.bits[row];
 	changed |= join_registers(t, call->return_point, &kept);
-	if (parts) {
+	if (parts & FLOW_STACK)
 		changed |= join_stack(t, point);
+	if (parts & FLOW_BARRIERS)
 		changed |= join_armed(t, point);
-	}
 	if (!point->called) {
 		struct taint_source source = t->source;
 		point->called = true;
@@ -317,8 +317,12 @@ static void flow_from_barrier(struct taint *t, uint32_t id, unsigned parts)
 	struct taint_entry *entry = &t->entries[id];
 	unsigned barrier = sass_field(&program->insns[program->blocks[id].last], 16, 20);
 	set_id armed = t->source.armed[barrier];
-	/* The same places as before: they have what has not changed. */
-	const struct taint_live *changed = armed == entry->waited ? &t->changed : &taint_all;
+	/* The same places as before have what has not changed; to others all of it is new, the stack pointer too. */
+	const struct taint_live *changed = &t->changed;
+	if (armed != entry->waited) {
+		changed = &taint_all;
+		parts = FLOW_STACK | FLOW_BARRIERS;
+	}
 	entry->waited = armed;
 	for (size_t i = 0; !armed && i < program->armed_count; i++)
 		if (program_may_wait(program, barrier, i))

@@ -64,6 +64,10 @@ struct word {
 #define ARM(p, ahead)                                                                                                  \
 	W(0x0000000000000945 | ALWAYS | UINT64_C(ahead) << 36, 0x000fe20000000000 | UINT64_C(p) << 23) /* BSSY p, B0 */
 #define WAIT W(0x0000000000000941 | ALWAYS, 0x000fea0003800000)                                        /* BSYNC B0 */
+#define JUMP(p, ahead)                                                                                                 \
+	W(0x0000000000000947 | ALWAYS | (UINT64_C(4) * (uint64_t)(ahead)&0xff) << 16 |                                 \
+	          UINT64_C(4) * (uint64_t)(ahead) >> 8 << 34,                                                          \
+	  0x000fea0000000000 | UINT64_C(p) << 23 | (UINT64_C(4) * (uint64_t)(ahead) >> 38 & 0x3ffff)) /* BRA p */
 #define INDEX W(0x0000000404080981 | ALWAYS, 0x000ea4000c1e1900) /* LDG.E R8, desc[UR4][R4.64] */
 #define TIMES_8                                                                                                        \
 	W(0x0000001d00090819 | ALWAYS | UINT64_C(0xff) << 24, 0x000fe20000001008) /* SHF.R.S64 R9, RZ, 0x1d, R8 */
@@ -79,7 +83,13 @@ struct word {
 #define ADD_SIGN(shift)                                                                                                \
 	W(0x0000000308030211 | ALWAYS, 0x000fe400000f06ff | UINT64_C(shift)                                            \
 	                                                            << 11) /* LEA.HI.X.SX32 R3, R8, R3, shift, P0 */
-#define RETURN(p) W(0x0000000004000950 | ALWAYS, 0x000fea0000400000 | UINT64_C(p) << 23) /* RET.REL.NODEC p, R4 */
+#define PUSH(bytes)                                                                                                    \
+	W(0x0000000001010810 | ALWAYS | (UINT64_C(bytes) & UINT32_MAX) << 32,                                          \
+	  0x000fe20007ffe0ff)                                                           /* IADD3 R1, R1, bytes, RZ */
+#define PUT(at) W(0x0000000201000387 | ALWAYS | UINT64_C(at) << 40, 0x000fe20000100a00) /* STL.64 [R1+at], R2 */
+#define GET(at) W(0x0000000001020983 | ALWAYS | UINT64_C(at) << 40, 0x000ea20000100a00) /* LDL.64 R2, [R1+at] */
+#define CALL(ahead) W(0x0000000000000944 | ALWAYS | UINT64_C(ahead) << 18, 0x000fea0003c00000) /* CALL.REL.NOINC */
+#define RETURN(p) W(0x0000000004000950 | ALWAYS, 0x000fea0000400000 | UINT64_C(p) << 23)       /* RET.REL.NODEC p, R4 */
 #define EXIT W(0x000000000000094d | ALWAYS, 0x000fea0003800000)
 #define LENGTH 16
 
@@ -203,6 +213,24 @@ static const struct kernel {
          false,
          false,
          {THREAD, FROM, TABLE, ARM(7, 4), ARM(1, 4), WAIT, EXIT, EXIT, STORE(7), TO(7), STORE(7), EXIT}},
+	/* What it is armed with changes once the block that waits has run, and nothing else does. */
+	{"armed again in a loop",
+         false,
+         false,
+         false,
+         {THREAD, FROM, TABLE, ARM(7, 2), WAIT, EXIT, ARM(7, 2), JUMP(7, -4), EXIT, STORE(7), EXIT}},
+	{"armed again in a loop, before a block that arms none",
+         false,
+         false,
+         false,
+         {FROM, TABLE, ARM(7, 3), JUMP(1, 0), WAIT, EXIT, ARM(7, 2), JUMP(7, -5), EXIT, STORE(7), EXIT}},
+	/* ... where the block leaves another stack pointer than it began with: past the call it is that one. */
+	{"armed in a loop around a call",
+         true,
+         true,
+         false,
+         {FROM, PUSH(16), CALL(10), TABLE, PUT(8), TO(7), PUT(0), GET(0), STORE(7), PUSH(-16), ARM(7, 1), JUMP(1, -11),
+          EXIT, RETURN(7)}},
 	{"returned by some", false, false, false, {THREAD, FROM, TABLE, RETURN(1), STORE(7), EXIT}},
 	/* A loaded number of 32 bits as an index of 8 bytes each, the way sm_100 is given it; of bytes, after a division. */
 	{"times 8 by a shift to the right",
