@@ -20,6 +20,9 @@ static int more_length(const uint8_t **from, const uint8_t *end, size_t *length)
 
 int lz4_unpack(uint8_t *to, size_t bytes, const uint8_t *from, size_t from_bytes)
 {
+	/* There may be no pointer to nothing, and none may be added to. */
+	if (!from_bytes || !bytes)
+		return from_bytes || bytes ? -EINVAL : 0;
 	const uint8_t *end = from + from_bytes;
 	size_t done = 0;
 	while (from < end) {

@@ -334,10 +334,10 @@ static int run_insn(struct thread *thread, const struct insn *insn, int at, uint
 
 static void run(const struct insn code[LENGTH], uint32_t n, uint64_t *random, struct log *log)
 {
-	struct thread thread = {
-		.armed = -1,
-		.p = {random_below(random, 2), random_below(random, 2), random_below(random, 2), 0, 0, 0, 0, true}};
+	struct thread thread = {.armed = -1, .p = {[7] = true}};
 	int at = 0;
+	for (unsigned i = 0; i < 3; i++)
+		thread.p[i] = random_below(random, 2);
 	for (unsigned step = 0; at >= 0 && at < LENGTH && step < STEPS; step++)
 		at = run_insn(&thread, &code[at], at, n, random, log);
 }

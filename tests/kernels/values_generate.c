@@ -79,33 +79,46 @@ static unsigned number(struct generator *g)
 	return to;
 }
 
-/* A predicate of one of the many forms that one word, or several, can decide; now and then one that the lane decides. */
+/*
+ * A predicate of one of the many forms that one word, or several, can decide; now and then one that the lane decides. What is picked is picked in lines of its own: compilers choose the
+ * order of arguments, and the kernels of a seed are those that ptxas was given.
+ */
 static unsigned condition(struct generator *g, bool params_only)
 {
 	static const char *const relations[] = {"eq", "ne", "lt", "le", "gt", "ge"};
-	const char *relation = relations[pick(g, 6)];
-	unsigned to = g->predicates++, first, second, value;
+	const char *relation = relations[pick(g, 6)], *x, *y, *kind;
+	unsigned to = g->predicates++, first, second, value, bound;
 
 	switch (pick(g, params_only ? 12 : 14)) {
 	case 0:
-		put(g, "setp.%s.u32 %%p%u, %s, %u;", pick(g, 2) ? "eq" : "ne", to, word(g), pick(g, 4));
+		bound = pick(g, 4);
+		x = word(g);
+		kind = pick(g, 2) ? "eq" : "ne";
+		put(g, "setp.%s.u32 %%p%u, %s, %u;", kind, to, x, bound);
 		break;
 	case 1:
 		value = g->words++;
-		put(g, "and.b32 %%r%u, %s, %u;", value, word(g), 1u << pick(g, 3));
+		bound = pick(g, 3);
+		x = word(g);
+		put(g, "and.b32 %%r%u, %s, %u;", value, x, 1u << bound);
 		put(g, "setp.%s.s32 %%p%u, %%r%u, 0;", pick(g, 2) ? "eq" : "ne", to, value);
 		break;
 	case 2:
-		put(g, "setp.%s.%s %%p%u, %s, %d;", relation, pick(g, 2) ? "s32" : "u32", to, word(g),
-		    (int)pick(g, 7) - 1);
+		bound = pick(g, 7);
+		x = word(g);
+		kind = pick(g, 2) ? "s32" : "u32";
+		put(g, "setp.%s.%s %%p%u, %s, %d;", relation, kind, to, x, (int)bound - 1);
 		break;
 	case 3:
-		put(g, "setp.%s.s32 %%p%u, %s, %s;", relation, to, word(g), word(g));
+		y = word(g);
+		x = word(g);
+		put(g, "setp.%s.s32 %%p%u, %s, %s;", relation, to, x, y);
 		break;
 	case 4:
 		value = number(g);
-		put(g, "setp.%s.%s %%p%u, %%r%u, %d;", relation, pick(g, 2) ? "s32" : "u32", to, value,
-		    (int)pick(g, 9) - 2);
+		bound = pick(g, 9);
+		kind = pick(g, 2) ? "s32" : "u32";
+		put(g, "setp.%s.%s %%p%u, %%r%u, %d;", relation, kind, to, value, (int)bound - 2);
 		break;
 	case 5:
 		first = condition(g, params_only), second = condition(g, params_only);
@@ -120,13 +133,14 @@ static unsigned condition(struct generator *g, bool params_only)
 		put(g, "not.pred %%p%u, %%p%u;", to, first);
 		break;
 	case 7:
-		put(g, "setp.%s.%s %%p%u, %%d, %s;", relation, pick(g, 2) ? "s64" : "u64", to,
-		    pick(g, 2)   ? "4294967296"
-		    : pick(g, 2) ? "-1"
-		                 : "5");
+		x = pick(g, 2) ? "4294967296" : pick(g, 2) ? "-1" : "5";
+		kind = pick(g, 2) ? "s64" : "u64";
+		put(g, "setp.%s.%s %%p%u, %%d, %s;", relation, kind, to, x);
 		break;
 	case 8:
-		put(g, "setp.%s.s16 %%p%u, %%f, %u;", pick(g, 2) ? "eq" : "ne", to, pick(g, 2));
+		bound = pick(g, 2);
+		kind = pick(g, 2) ? "eq" : "ne";
+		put(g, "setp.%s.s16 %%p%u, %%f, %u;", kind, to, bound);
 		break;
 	case 9:
 		/* A range: one comparison of a difference. */
@@ -136,7 +150,9 @@ static unsigned condition(struct generator *g, bool params_only)
 		break;
 	case 10:
 		first = condition(g, params_only);
-		put(g, "setp.%s.and.u32 %%p%u, %s, %u, %%p%u;", relation, to, word(g), pick(g, 4), first);
+		bound = pick(g, 4);
+		x = word(g);
+		put(g, "setp.%s.and.u32 %%p%u, %s, %u, %%p%u;", relation, to, x, bound, first);
 		break;
 	case 11:
 		put(g, "setp.ne.u64 %%p%u, %%rd3, 0;", to);
