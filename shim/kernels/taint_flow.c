@@ -1,7 +1,5 @@
-#include <string.h>
-#ifdef __SSE2__
 #include <emmintrin.h>
-#endif
+#include <string.h>
 
 #include "shim/kernels/taint.h"
 
@@ -51,7 +49,7 @@ bool taint_pop(struct taint *t, uint32_t *ret_place)
 	return true;
 }
 
-#ifdef __SSE2__
+/* Rows of registers are looked at eight at a time: SSE2 is part of x86-64. */
 static inline __m128i eight(const set_id *sets)
 {
 	return _mm_loadu_si128((const __m128i *)(const void *)sets);
@@ -82,51 +80,6 @@ static inline unsigned grow_eight(const struct taint_growth *growth, unsigned fi
 	_mm_storeu_si128((__m128i *)(void *)into, before);
 	return wanted & ~(unsigned)_mm_movemask_epi8(_mm_packs_epi16(chosen, _mm_setzero_si128()));
 }
-#else
-typedef set_id taint_lanes __attribute__((vector_size(16)));
-
-static const taint_lanes lane_bits = {1, 2, 4, 8, 16, 32, 64, 128};
-
-static inline taint_lanes eight(const set_id *sets)
-{
-	taint_lanes lanes;
-	memcpy(&lanes, sets, sizeof lanes);
-	return lanes;
-}
-
-/* A bit for each lane that is set. */
-static inline unsigned bits_of(taint_lanes mask)
-{
-	uint64_t halves[2];
-	mask &= lane_bits;
-	memcpy(halves, &mask, sizeof halves);
-	uint64_t bits = halves[0] | halves[1];
-	bits |= bits >> 32;
-	return (bits | bits >> 16) & 0xff;
-}
-
-static inline uint64_t find_differing(const set_id *a, const set_id *b)
-{
-	uint64_t differing = 0;
-	for (unsigned i = 0; i < 64; i += 8)
-		if (memcmp(a + i, b + i, 8 * sizeof *a) != 0)
-			differing |= (uint64_t)bits_of((taint_lanes)(eight(a + i) != eight(b + i))) << i;
-	return differing;
-}
-
-static inline unsigned grow_eight(const struct taint_growth *growth, unsigned first, set_id *into, const set_id *from,
-                                  unsigned wanted)
-{
-	set_id w = (set_id)wanted;
-	taint_lanes before = eight(into), after = eight(from), all = {w, w, w, w, w, w, w, w},
-		    chosen = (taint_lanes)((all & lane_bits) == lane_bits) &
-	                     (taint_lanes)(before == eight(growth->before + first)) &
-	                     (taint_lanes)(after == eight(growth->after + first));
-	before ^= (before ^ after) & chosen;
-	memcpy(into, &before, sizeof before);
-	return wanted & ~bits_of(chosen);
-}
-#endif
 
 /* Did it change? */
 static bool join_register(struct taint *t, unsigned reg, set_id *into, set_id from)

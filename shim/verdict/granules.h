@@ -34,7 +34,7 @@ static inline const struct granules *granules_all(void)
 	return atomic_load_explicit(&hook_line.granules, memory_order_acquire);
 }
 
-/* May the address lie in such an allocation? No jump. */
+/* May the address lie in such an allocation? `granules` is not NULL. No jump. */
 static inline bool granules_hold(const struct granules *granules, uint64_t address)
 {
 	uint64_t granule = address >> GRANULE_BITS;

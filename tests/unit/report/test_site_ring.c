@@ -261,7 +261,7 @@ static __attribute__((noinline)) uint64_t from_another_place(void)
 	return number;
 }
 
-/* It is asked for now and then; a place that was met between that and the next time may be one that Python calls from. */
+/* It is looked for at intervals; a place that was met between two looks may be one that Python calls from. */
 Test(site_ring, python_that_started_since_it_was_asked_for)
 {
 	site_prepare();
