@@ -4,18 +4,28 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/twins"))
+from turns import turn  # noqa: E402
+
 BUILD = pathlib.Path(os.environ.get("CUCONST_BUILD", ROOT / "build"))
 MATRIX = BUILD / "tests" / "effects" / "matrix"
 NOT_PERMITTED = 800
 
 
+def matrix(*arguments, **settings):
+    with turn():
+        return subprocess.run([MATRIX, *arguments], capture_output=True, text=True, timeout=60, env={**os.environ, **settings})
+
+
 def listed():
-    lines = subprocess.run([MATRIX, "--list"], capture_output=True, text=True, check=True).stdout.splitlines()
-    return {line.split()[0]: line.endswith(" deny") for line in lines}
+    done = matrix("--list")
+    assert done.returncode == 0, done
+    return {line.split()[0]: line.endswith(" deny") for line in done.stdout.splitlines()}
 
 
 CASES = listed()
@@ -24,9 +34,7 @@ RUN = [name for name, judged_only in CASES.items() if not judged_only]
 
 def call(symbol, where, mode, tmp_path):
     log = tmp_path / "log"
-    env = {**os.environ, "LD_PRELOAD": str(BUILD / "shim" / "libcuconst.so"),
-           "CUCONST_OPTIONS": f"mode={mode}:log={log}"}
-    done = subprocess.run([MATRIX, symbol, where], capture_output=True, text=True, timeout=60, env=env)
+    done = matrix(symbol, where, LD_PRELOAD=str(BUILD / "shim" / "libcuconst.so"), CUCONST_OPTIONS=f"mode={mode}:log={log}")
     records = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
     violations = [r for r in records if r["kind"] == "violation"]
     said = dict(part.split("=") for part in done.stdout.split())

@@ -5,10 +5,15 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 
 import pytest
 
-BUILD = pathlib.Path(os.environ.get("CUCONST_BUILD", pathlib.Path(__file__).resolve().parents[2] / "build"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/twins"))
+from turns import turn  # noqa: E402
+
+BUILD = pathlib.Path(os.environ.get("CUCONST_BUILD", ROOT / "build"))
 PROGRAM = BUILD / "tests" / "effects" / "launch_random"
 STEPS = 300
 # The program ends with this, and the reason, where the driver is a real one.
@@ -36,7 +41,8 @@ def play(how, seed, options, tmp_path):
     preload = os.environ.get("CUCONST_BEFORE_LIBRARY", "") + str(BUILD / "shim" / "libcuconst.so")
     env = {**os.environ, "LD_PRELOAD": preload,
            "SOFTGPU_ORDER": "serial", "SOFTGPU_QUIET": "1", "CUCONST_OPTIONS": f"text=0:cache=0:log={log}:{options}"}
-    done = subprocess.run([PROGRAM, how, str(seed), str(STEPS)], capture_output=True, text=True, timeout=120, env=env)
+    with turn():
+        done = subprocess.run([PROGRAM, how, str(seed), str(STEPS)], capture_output=True, text=True, timeout=120, env=env)
     if done.returncode == CANNOT:
         assert "softgpu" not in os.environ.get("LD_LIBRARY_PATH", ""), done
         pytest.skip(done.stdout.strip())

@@ -4,8 +4,13 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "twins"))
+from turns import turn  # noqa: E402
+
 BUILD = pathlib.Path(os.environ.get("CUCONST_BUILD", HERE.parents[1] / "build"))
 LIBRARY = BUILD / "shim" / "libcuconst.so"
 PROGRAMS = BUILD / "tests" / "faults"
@@ -17,6 +22,7 @@ class Done:
     status: int
     out: str
     err: str
+    seconds: float
 
     def said(self):
         """What is on stderr but the last line's counts."""
@@ -33,9 +39,12 @@ def environment(options="", preload=None, **env):
 
 def scene(program, *arguments, options="", preload=None, cwd=None, timeout=60, **env):
     command = [PROGRAMS / f"faults_{program}", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, timeout=timeout, cwd=cwd, env=environment(options, preload, **env),
-                          stdin=subprocess.DEVNULL)
-    return Done(done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace"))
+    with turn():
+        began = time.monotonic()
+        done = subprocess.run(command, capture_output=True, timeout=timeout, cwd=cwd, env=environment(options, preload, **env),
+                              stdin=subprocess.DEVNULL)
+        seconds = time.monotonic() - began
+    return Done(done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace"), seconds)
 
 
 def records(folder, pattern="log*"):

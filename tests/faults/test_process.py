@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from harness import BUILD, LIBRARY, environment, kinds, records, scene
+from harness import BUILD, LIBRARY, environment, kinds, records, scene, turn
 
 
 def test_forks_while_threads_launch(tmp_path):
@@ -74,10 +74,11 @@ def test_programs_without_a_driver(command, tmp_path):
 def test_library_that_was_removed_after_the_start(tmp_path):
     copy = tmp_path / "libcuconst.so"
     shutil.copy(LIBRARY, copy)
-    running = subprocess.Popen([BUILD / "tests" / "faults" / "faults_outputs", "violate", "50000"], stdout=subprocess.PIPE,
-                               env=environment(f"text=0:log={tmp_path}/log", preload=copy))
-    while not os.path.exists(tmp_path / "log") and running.poll() is None:
-        pass
-    copy.unlink()
-    assert running.communicate(timeout=30)[0] == b"done\n" and running.returncode == 0
+    with turn():
+        running = subprocess.Popen([BUILD / "tests" / "faults" / "faults_outputs", "violate", "50000"], stdout=subprocess.PIPE,
+                                   env=environment(f"text=0:log={tmp_path}/log", preload=copy))
+        while not os.path.exists(tmp_path / "log") and running.poll() is None:
+            pass
+        copy.unlink()
+        assert running.communicate(timeout=30)[0] == b"done\n" and running.returncode == 0
     assert records(tmp_path)[-1]["violations"] == 50000

@@ -7,10 +7,14 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "twins"))
+from turns import turn  # noqa: E402
+
 BUILD = pathlib.Path(os.environ.get("CUCONST_BUILD", HERE.parents[1] / "build"))
 
 
@@ -32,8 +36,9 @@ TWINS = {case[0]: case[2:] for case in EVERY if case[1] == "twins"}
 def run(name, mode, tmp_path):
     env = {**os.environ, "LD_PRELOAD": str(BUILD / "shim" / "libcuconst.so"), "MISUSE_MODE": mode,
            "MISUSE_PTX": str(HERE / "kernels.ptx"), "CUCONST_OPTIONS": f"mode={mode}:log={tmp_path}/log.%p"}
-    return subprocess.run([BUILD / "tests" / "misuse" / name], capture_output=True, text=True, timeout=60, env=env,
-                          cwd=tmp_path)
+    with turn():
+        return subprocess.run([BUILD / "tests" / "misuse" / name], capture_output=True, text=True, timeout=60, env=env,
+                              cwd=tmp_path)
 
 
 @pytest.mark.parametrize("name,mode,status,line", CASES, ids=[f"{c[0]}-{c[1]}" for c in CASES])
@@ -70,13 +75,13 @@ def test_a_hundred_thousand_are_ten_records_and_a_count(tmp_path):
 
 
 def test_the_last_line_is_there_when_many_threads_end_the_process(tmp_path):
-    for turn in range(40):
-        (tmp_path / str(turn)).mkdir()
-        done = run("threads_all_write", "strict", tmp_path / str(turn))
+    for attempt in range(40):
+        (tmp_path / str(attempt)).mkdir()
+        done = run("threads_all_write", "strict", tmp_path / str(attempt))
         assert done.returncode == 86, done
-        assert "cuconst: summary: " in done.stderr, (turn, done.stderr)
-        (log,) = (tmp_path / str(turn)).glob("log.*")
-        assert '"kind":"summary"' in log.read_text(), turn
+        assert "cuconst: summary: " in done.stderr, (attempt, done.stderr)
+        (log,) = (tmp_path / str(attempt)).glob("log.*")
+        assert '"kind":"summary"' in log.read_text(), attempt
 
 
 def violation(tmp_path):
