@@ -197,14 +197,17 @@ CUresult serve_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDes
 	return mapped_by_us(ptr) ? CUDA_ERROR_INVALID_VALUE : drv.cuMemSetAccess(ptr, size, desc, count);
 }
 
-CUresult serve_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
-{
-	return mapped_by_us(ptr) ? CUDA_ERROR_INVALID_VALUE : drv.cuMemGetAccess(flags, location, ptr);
-}
-
 CUresult serve_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
 {
 	return mapped_by_us((CUdeviceptr)addr) ? CUDA_ERROR_INVALID_VALUE : drv.cuMemRetainAllocationHandle(handle, addr);
+}
+
+/* A driver (580) says of plain memory, too, who may access it. Of a block but no allocation nothing is said. */
+CUresult serve_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
+{
+	struct serve_fact fact = serve_used() ? serve_fact(ptr) : (struct serve_fact){.inside = false};
+
+	return fact.inside && !fact.live ? CUDA_ERROR_INVALID_VALUE : drv.cuMemGetAccess(flags, location, ptr);
 }
 
 /* The driver's pitch is a multiple of this; 0: not known yet. By device. */

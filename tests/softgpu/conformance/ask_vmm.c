@@ -322,12 +322,49 @@ static void not_as_plain(void)
 	answer_status("2d_from_unknown", cuMemcpy2D(&copy));
 }
 
+static void answer_access(const char *question, const CUmemLocation *location, CUdeviceptr address)
+{
+	unsigned long long access = 77;
+	char value[64];
+
+	answer_status(question, cuMemGetAccess(&access, location, address));
+	snprintf(value, sizeof value, "%s_value", question);
+	answer_number(value, (long long)access);
+}
+
+/* What is said of memory that cuMemMap did not map. What is gone is asked about last: it may end the process. */
+static void access_of_plain(void)
+{
+	CUdeviceptr small = device_memory(1000), large = device_memory((size_t)3 << 20), pooled = 0;
+	CUmemLocation here = reading.location, host = {.type = CU_MEM_LOCATION_TYPE_HOST, .id = 0},
+		      none = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 99};
+	unsigned long long access;
+
+	answer_access("plain_access", &here, small);
+	answer_access("plain_access_inside", &here, small + 500);
+	answer_access("plain_access_past", &here, small + 1000);
+	answer_access("plain_access_large", &here, large);
+	answer_access("plain_access_large_inside", &here, large + ((size_t)2 << 20) + 5);
+	answer_access("plain_access_host", &host, small);
+	answer_access("plain_access_no_device", &none, small);
+	answer_status("plain_access_null", cuMemGetAccess(NULL, &here, small));
+	answer_status("plain_access_nowhere", cuMemGetAccess(&access, NULL, small));
+	NEED(cuMemAllocAsync(&pooled, 4096, NULL));
+	NEED(cuCtxSynchronize());
+	answer_access("plain_access_of_pool", &here, pooled);
+	answer_access("plain_access_of_host", &here, (CUdeviceptr)(uintptr_t)&access);
+	NEED(cuMemFree(small));
+	NEED(cuMemFree(large));
+	answer_access("plain_access_freed", &here, small);
+	answer_access("plain_access_large_freed", &here, large);
+}
+
 /* Access is for each device. Asked where there are two that reach each other. */
 static void two_devices(void)
 {
 	CUmemGenericAllocationHandle handle;
 	CUmemAccessDesc other = reading;
-	CUdeviceptr writable, alias = read_only_alias(&writable, &handle);
+	CUdeviceptr writable, alias = read_only_alias(&writable, &handle), plain = device_memory(4096);
 	CUcontext here, there;
 	unsigned long long access = 77;
 	unsigned flags = 77;
@@ -367,6 +404,11 @@ static void two_devices(void)
 	answer_status("own_set_of_reader", cuMemsetD32(alias, 7, 1));
 	answer_status("own_peer_copy_of_reader", cuMemcpyPeer(alias, here, alias + 64, here, 16));
 	answer_status("own_peer_copy_for_other", cuMemcpyPeer(alias, there, alias + 64, here, 16));
+	answer_access("plain_access_other", &other.location, plain);
+	NEED(cuCtxSetCurrent(there));
+	answer_access("plain_access_asked_by_other", &writing.location, plain);
+	NEED(cuCtxEnablePeerAccess(here, 0));
+	answer_access("plain_access_peer", &other.location, plain);
 }
 
 static const struct topic topics[] = {
@@ -381,6 +423,7 @@ static const struct topic topics[] = {
 	{.name = "alias_write_value", .ask = alias_write_value, .alone = true},
 	{.name = "unmapped_store", .ask = unmapped_store, .alone = true},
 	{.name = "not_as_plain", .ask = not_as_plain},
+	{.name = "access_of_plain", .ask = access_of_plain, .alone = true},
 	{.name = NULL},
 };
 const struct family vmm_family = {.name = "vmm", .topics = topics};

@@ -342,9 +342,12 @@ CUresult sg_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *locat
 	    !sg_is_device(location->id))
 		return status;
 	sg_lock();
-	const struct sg_allocation *mapping = sg_allocation_at(ptr);
-	if (mapping != NULL && mapping->kind == SG_MEMORY_MAPPING) {
-		*flags = sg_access_of(mapping->access, location->id);
+	const struct sg_allocation *memory = sg_allocation_at(ptr);
+	/* Memory of cuMemAlloc has an answer, too: its own device may write it. */
+	bool mapping = memory != NULL && memory->kind == SG_MEMORY_MAPPING;
+	if (mapping || (memory != NULL && memory->kind == SG_MEMORY_DEVICE)) {
+		*flags = mapping || location->id == memory->device ? sg_access_of(memory->access, location->id)
+		                                                   : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 		status = CUDA_SUCCESS;
 	}
 	sg_unlock();

@@ -118,10 +118,12 @@ static void read_only_alias(void)
 	leave(0);
 }
 
-static void retain_refuses_plain_memory(void)
+/* Of what cuMemMap did not map only the access is told. */
+static void calls_for_plain_memory(void)
 {
 	CUmemGenericAllocationHandle handle;
 	CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READ};
+	unsigned long long flags;
 	CUdeviceptr a;
 
 	enter(0);
@@ -129,6 +131,9 @@ static void retain_refuses_plain_memory(void)
 	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemRetainAllocationHandle(&handle, (void *)(uintptr_t)a));
 	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemSetAccess(a, 2 << 20, &access, 1));
 	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemRelease(0xdead));
+	CHECK(access_at(0, a) == 3 && access_at(0, a + (2 << 20) - 1) == 3 && access_at(1, a) == 0);
+	OK(cuMemFree(a));
+	STATUS(CUDA_ERROR_INVALID_VALUE, cuMemGetAccess(&flags, &access.location, a));
 	leave(0);
 }
 
@@ -491,8 +496,8 @@ static int opened(const char *text)
 int main(int argc, char **argv)
 {
 	static const struct test tests[] = {
-		T(read_only_alias),   T(retain_refuses_plain_memory), T(mirror),    T(not_as_plain), T(stores_fault),
-		T(access_of_devices), T(calls_need_access),           T(shareable), T(legacy_ipc)};
+		T(read_only_alias),   T(calls_for_plain_memory), T(mirror),    T(not_as_plain), T(stores_fault),
+		T(access_of_devices), T(calls_need_access),      T(shareable), T(legacy_ipc)};
 
 	if (argc == 3 && strcmp(argv[1], "import") == 0)
 		return imported(argv[2]);

@@ -209,22 +209,42 @@ static void wrong_calls(void)
 	NEED(cuMemFree_v2(other));
 }
 
+static void ask_access(const char *what, const CUmemLocation *location, CUdeviceptr at)
+{
+	unsigned long long flags = 77;
+
+	answer(status(cuMemGetAccess(&flags, location, at)), "mapped.%s", what);
+	answer(number((long long)flags), "mapped.%s.flags", what);
+}
+
 /* Calls for memory that is mapped by the program. */
 static void mapped_only(void)
 {
-	CUdeviceptr at = get(2 * MIB);
+	CUdeviceptr at = get(2 * MIB), small = get(1000);
 	CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0};
 	CUmemAccessDesc access = {.location = here, .flags = CU_MEM_ACCESS_FLAGS_PROT_READ};
+	CUmemLocation other = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1},
+		      host = {.type = CU_MEM_LOCATION_TYPE_HOST, .id = 0};
 	CUmemGenericAllocationHandle handle;
 	unsigned long long flags;
 
 	answer(status(cuMemSetAccess(at, 2 * MIB, &access, 1)), "mapped.set_access");
-	answer(status(cuMemGetAccess(&flags, &here, at)), "mapped.get_access");
+	ask_access("get_access", &here, at);
+	ask_access("get_access_inside", &here, at + 2 * MIB - 1);
+	ask_access("get_access_small", &here, small + 999);
+	ask_access("get_access_past", &here, small + 1000);
+	ask_access("get_access_other", &other, at);
+	ask_access("get_access_host", &host, at);
+	answer(status(cuMemGetAccess(NULL, &here, at)), "mapped.get_access_null");
+	answer(status(cuMemGetAccess(&flags, NULL, at)), "mapped.get_access_nowhere");
 	answer(status(cuMemRetainAllocationHandle(&handle, (void *)at)), "mapped.retain");
 	answer(status(cuMemUnmap(at, 2 * MIB)), "mapped.unmap");
 	answer(status(cuMemAddressFree(at, 2 * MIB)), "mapped.address_free");
 	answer(status(cuMemsetD8_v2(at, 1, 2 * MIB)), "mapped.still_there");
 	NEED(cuMemFree_v2(at));
+	NEED(cuMemFree_v2(small));
+	ask_access("get_access_freed", &here, at);
+	ask_access("get_access_small_freed", &here, small);
 }
 
 /* Nodes that set memory and name no context, by each call that makes or edits one. */
