@@ -74,9 +74,8 @@ def hooks(names):
     for n in names:
         if n.kind != "thin":
             continue
-        hot = "HOOK_HOT " if "Launch" in n.symbol else ""
         arguments = ", ".join(n.arguments)
-        # The way of most calls is here, so that a launch runs through few lines of code: a jump while there is nothing to name.
+        # The way of most calls is here: a jump while there is nothing to name.
         out += [f"static HOOK_COLD int entered_{n.symbol}({', '.join([*n.params, 'void *caller'])})", "{",
                 "\tstruct name_scope scope;",
                 f"\t__typeof__({n.symbol}) *real = name_enter(&scope, NAME_{n.symbol}, caller);",
@@ -85,7 +84,7 @@ def hooks(names):
                 f"\tint result = real({arguments});",
                 "\tname_leave(&scope);",
                 "\treturn result;", "}", "",
-                f"HOOK_EXPORT {hot}{n.prototype}", "{",
+                f"HOOK_EXPORT {n.prototype}", "{",
                 "\tvoid *caller = __builtin_return_address(0);",
                 f"\t__typeof__({n.symbol}) *real = name_of_last(NAME_{n.symbol}, caller);",
                 "\tif (HOOK_UNLIKELY(!real))",

@@ -14,9 +14,6 @@
 #include "shim/hook_state.h"
 
 /* CUDA runtime structs that are passed by value; the build needs cuda.h only. */
-struct runtime_dim {
-	unsigned x, y, z;
-};
 struct runtime_pitched {
 	void *ptr;
 	size_t pitch, xsize, ysize;
@@ -61,7 +58,7 @@ void *name_swap(enum name_id id, void *found, const void *caller);
 struct name_caller {
 	uintptr_t start;
 	_Atomic uintptr_t bytes;          /* its extent, or 0 */
-	_Atomic(void *) real[NAME_COUNT]; /* NULL: not asked for yet; those of launches come first */
+	_Atomic(void *) real[NAME_COUNT]; /* NULL: not asked for yet */
 	uintptr_t extent;
 	_Atomic(const void *) dynamic; /* its dynamic section, which another object in its place has elsewhere; NULL: no object */
 	struct name_caller *next;

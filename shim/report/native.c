@@ -54,19 +54,26 @@ const char *native_base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+static bool is_library(const char *base_name, const char *name, bool parts)
+{
+	size_t length = strlen(name);
+	const char *rest = base_name + length;
+
+	return !strncmp(base_name, name, length) &&
+	       (!strncmp(rest, ".so", 3) || (*rest == '-' && strstr(rest, ".so")) || (parts && *rest == '_'));
+}
+
 bool native_is_plumbing(const char *base_name)
 {
-	for (size_t i = 0; i < sizeof(plumbing) / sizeof(*plumbing); i++) {
-		size_t length = strlen(plumbing[i].name);
-		const char *rest = base_name + length;
-
-		if (strncmp(base_name, plumbing[i].name, length))
-			continue;
-		if (!strncmp(rest, ".so", 3) || (*rest == '-' && strstr(rest, ".so")) ||
-		    (plumbing[i].parts && *rest == '_'))
+	for (size_t i = 0; i < sizeof(plumbing) / sizeof(*plumbing); i++)
+		if (is_library(base_name, plumbing[i].name, plumbing[i].parts))
 			return true;
-	}
 	return false;
+}
+
+bool native_is_runtime(const char *base_name)
+{
+	return is_library(base_name, "libcudart", false);
 }
 
 static void program_read(void)

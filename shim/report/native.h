@@ -11,7 +11,7 @@
 struct native_frame {
 	const char *path;   /* of the library or program; the loader's own text, valid until the library is unloaded */
 	uint64_t offset;    /* of the address in the file's address space, as addr2line takes it */
-	const char *symbol; /* nearest exported symbol below, NULL when none; as `path` */
+	const char *symbol; /* exported symbol whose code it lies in, NULL when none; interned */
 };
 
 /* False when the address lies in no loaded object. `with_symbol`: a look-up of some microseconds. */
@@ -25,6 +25,9 @@ const char *native_base_name(const char *path);
  * culprit?
  */
 bool native_is_plumbing(const char *base_name);
+
+/* Is it the CUDA runtime, as a library of its own? */
+bool native_is_runtime(const char *base_name);
 
 /*
  * Fills `out` with the caller's stack, innermost first: from the return address `caller` (NULL, or not found: the first

@@ -127,13 +127,32 @@ void report_open(void)
 	errno = saved;
 }
 
+/*
+ * A launch by the runtime has no hook that would name it (doors/names.def), as each launch would pay for that: its stack
+ * tells. `room` for the event with the name.
+ */
+static const struct report_event *with_name(const struct report_event *event, struct report_event *room)
+{
+	const struct site *site = report_event_site(event);
+	const char *name = NULL;
+
+	if (!event->outer_api && event->api && !strncmp(event->api, "cuLaunch", 8) && site && options_get()->names)
+		name = site_runtime(site);
+	if (!name)
+		return event;
+	*room = *event;
+	room->outer_api = name;
+	return room;
+}
+
 bool report_suppressed(const struct report_event *event)
 {
 	int saved = errno;
+	struct report_event room;
 	bool suppressed;
 
 	report_open();
-	suppressed = suppress_test(event);
+	suppressed = suppress_test(with_name(event, &room));
 	errno = saved;
 	return suppressed;
 }
@@ -184,9 +203,11 @@ static __attribute__((noinline)) void write_text(const struct report_event *even
 bool report_emit(const struct report_event *event)
 {
 	int saved = errno;
+	struct report_event room;
 	struct fold_site folded;
 
 	report_open();
+	event = with_name(event, &room);
 	if (suppress_match(event)) {
 		errno = saved;
 		return false;

@@ -65,10 +65,10 @@ struct report_event {
 	enum report_evidence evidence;
 	enum report_action action;
 	const char *fault; /* a store through a read-only mapping ended the context: the call that was told, static text; NULL: no such thing */
-	const char *api;           /* driver entry point, e.g. "cuMemcpyDtoD_v2" */
-	const char *outer_api;     /* outermost hooked runtime or library call, e.g. "cufftExecC2C"; NULL: none */
-	const char *outer_note;    /* its guilty argument, e.g. "idata=odata"; NULL */
-	const struct range *range; /* NULL only for a call that concerns no single range */
+	const char *api;       /* driver entry point, e.g. "cuMemcpyDtoD_v2" */
+	const char *outer_api; /* outermost hooked runtime or library call, e.g. "cufftExecC2C"; NULL: none; of a launch by the runtime its stack tells, when the event is told */
+	const char *outer_note;              /* its guilty argument, e.g. "idata=odata"; NULL */
+	const struct range *range;           /* NULL only for a call that concerns no single range */
 	uint64_t written_start, written_end; /* first and last + 1 byte known to be written or changed inside the range */
 	uint64_t written_bytes;              /* of these, how many; 0: unknown */
 	bool written_exact;                  /* false: to 4 KiB chunks */

@@ -78,3 +78,18 @@ const char *site_library(const struct site *site)
 	}
 	return "?";
 }
+
+const char *site_runtime(const struct site *site)
+{
+	struct native_frame frame;
+	const char *name = NULL;
+
+	for (int i = 0; i < site->native_count; i++) {
+		if (!native_resolve(site->native[i], false, &frame) || !native_is_runtime(native_base_name(frame.path)))
+			break;
+		/* What is inside it has no symbol. */
+		if (native_resolve(site->native[i], true, &frame) && frame.symbol)
+			name = frame.symbol;
+	}
+	return name;
+}

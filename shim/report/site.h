@@ -62,6 +62,12 @@ const struct site_frame *site_user_frame(const struct site *site);
  */
 const char *site_library(const struct site *site);
 
+/*
+ * What the program called of the CUDA runtime, "cudaLaunchKernel": the outermost of its exported functions where the
+ * native frames begin. Interned; NULL: it called the driver, or by a runtime that exports nothing.
+ */
+const char *site_runtime(const struct site *site);
+
 /* A copy that lives for ever; equal strings give equal pointers. NULL gives NULL. Thread-safe. */
 const char *site_intern(const char *text);
 

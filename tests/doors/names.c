@@ -113,20 +113,21 @@ static void arguments_arrive(void)
 	CHECK_EQUAL(batch12(21, 22, 23, 24, 25, 26, 27, 28, 29), 13);
 	for (uint64_t i = 0; i < 9; i++)
 		CHECK_EQUAL(last[i], i + 21);
-	struct dim {
-		unsigned x, y, z;
+	struct pitched {
+		uint64_t ptr, pitch, xsize, ysize;
 	};
-	int (*launch)(const void *, struct dim, struct dim, void **, size_t, void *);
-	*(void **)&launch = dlsym(new, "cudaLaunchKernel");
-	CHECK_EQUAL(launch((void *)31, (struct dim){32, 33, 34}, (struct dim){35, 36, 37}, (void **)38, 39, (void *)40),
-	            13);
-	CHECK_EQUAL(last[0], 31);
-	CHECK_EQUAL(last[1], 32 | 33ull << 32);
-	CHECK_EQUAL((uint32_t)last[2], 34);
-	CHECK_EQUAL(last[3], 35 | 36ull << 32);
-	CHECK_EQUAL(last[5], 38);
-	CHECK_EQUAL(last[6], 39);
-	CHECK_EQUAL(last[7], 40);
+	struct extent {
+		uint64_t width, height, depth;
+	};
+	int (*set)(struct pitched, int, struct extent, void *);
+	*(void **)&set = dlsym(new, "cudaMemset3DAsync");
+	CHECK_EQUAL(set((struct pitched){31, 32, 33, 34}, 35, (struct extent){36, 37, 38}, (void *)39), 13);
+	CHECK_EQUAL((uint32_t)last[0], 35);
+	CHECK_EQUAL(last[1], 39);
+	for (uint64_t i = 0; i < 4; i++)
+		CHECK_EQUAL(last[6 + i], 31 + i);
+	for (uint64_t i = 0; i < 3; i++)
+		CHECK_EQUAL(last[10 + i], 36 + i);
 }
 
 /* A stack that ends with what a caller of eight words passes there, and with a variable of its own. */

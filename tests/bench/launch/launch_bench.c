@@ -249,7 +249,7 @@ static const struct {
 	{"between", "1000 ranges, 3 pointers between them, all read", hooked_between, RANGES, 0, false},
 	{"near", "1000 ranges, 3 pointers between them, all stored through", hooked_near, RANGES, 0, false},
 	{"clean", "1 pointer of 3 in a range, read", hooked_clean, RANGES, 0, false},
-	{"runtime", "the same by the runtime's call, which is named", hooked_runtime, RANGES, 0, false},
+	{"runtime", "the same by the runtime's call", hooked_runtime, RANGES, 0, false},
 	{"gemv", "64 words: a weight and activations between weights read, a result between weights stored",
          hooked_gemv, RANGES, 0, false},
 	{"table_beside", "1 pointer of 3 between ranges, the kernel stores through an address that it loads",

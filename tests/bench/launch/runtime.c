@@ -1,4 +1,4 @@
-/* A runtime that does nothing but launch: for what the hook on its name costs. */
+/* A runtime that does nothing but launch: as a program's launches go through one. */
 #include "tests/bench/launch/stub.h"
 
 __attribute__((visibility("default"))) int cudaLaunchKernel(const void *func, struct stub_dim grid, struct stub_dim block,

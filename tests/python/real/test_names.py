@@ -43,6 +43,36 @@ def test_what_a_refusal_in_the_middle_of_a_call_leaves_half_done(program):
     assert (result.status, result.only["outer_api"]) == (VIOLATED, "cudaMemset2D")
 
 
+RUNTIME_LAUNCH = LIBRARIES + "status = cudart.cudaLaunchKernel(u64(p), 7, 16)  # HERE\nsynchronize()\nprint(status, digest(p))\n"
+KERNEL = 'kernel fill (cuLaunchKernel, argument 0)'
+
+
+@pytest.mark.parametrize("mode,line,action", [("log", f"violation: {KERNEL} wrote 64 bytes of", "logged"), ("deny", f"denied: {KERNEL} would write", "denied"),
+                                              ("strict", f"stopped: {KERNEL} wrote 64 bytes of", "stopped")])
+def test_a_runtime_launch_is_named_by_its_stack(program, mode, line, action):
+    """No hook stands for it: each launch would pay for that."""
+    made = program(RUNTIME_LAUNCH)
+    result = made.run(mode)
+    assert result.first == f'cuconst: {line} read-only "weights"', result.stderr
+    record = result.only
+    assert (record["api"], record["outer_api"], record["outer_note"], record["action"]) == ("cuLaunchKernel", "cudaLaunchKernel", None, action)
+    assert record["python"][0] == made.place("<module>") and record["native"][-1]["symbol"] != "cudaLaunchKernel"
+
+
+def test_a_runtime_launch_can_be_suppressed_by_name(program, tmp_path):
+    listed = tmp_path / "suppressions"
+    listed.write_text("api:cudaLaunchKernel\n")
+    made = program(RUNTIME_LAUNCH)
+    for mode in ("log", "deny", "strict"):
+        result = made.run(mode, "--suppressions", str(listed))
+        assert (result.status, result.stdout) == (0, made.alone()), result.stderr
+
+
+@pytest.mark.parametrize("option,name", [("names=1", "cudaLaunchKernel"), ("names=0", None)])
+def test_names_of_launches_can_be_left_out(program, option, name):
+    assert program(RUNTIME_LAUNCH).run("log", "--option", option).only["outer_api"] == name
+
+
 def test_without_names_the_driver_call_is_named(program):
     result = program(RUNTIME_COPY).run("log", "--option", "names=0")
     assert result.first == 'cuconst: violation: cuMemcpyDtoDAsync_v2 wrote 64 bytes of read-only "weights"'
