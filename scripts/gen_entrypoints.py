@@ -161,10 +161,12 @@ def hooks(rows, calls, _):
                     "\tkernelParams = swap_again(&twins, kernelParams, room);",
                     f"\treturn judge_swapped(ENTRY_{name}, &twins, hook_stream({row.stream}, {str(row.per_thread).lower()}), caller,",
                     f"\t                     {real}{name}({arguments}));", "}", ""]
-            again = [f"\tif (HOOK_LIKELY(drv.{name} && !{bypass}())) {{",
+            again = [f"\tif (HOOK_LIKELY(drv.{name} && hook_near())) {{",
                      f"\t\tstruct memo_answer answer = memo_asks(f, kernelParams, \"{name}\");",
-                     "\t\tif (HOOK_LIKELY(answer.passes))", f"\t\t\treturn judge_again(\"{name}\", {real}{name}({arguments}));",
-                     "\t\tif (answer.twins)",
+                     "\t\tif (HOOK_LIKELY(answer.how == MEMO_PASSES))", f"\t\t\treturn {real}{name}({arguments});",
+                     "\t\tif (answer.how == MEMO_IS_WATCHED)",
+                     f"\t\t\treturn judge_again(\"{name}\", {real}{name}({arguments}));",
+                     "\t\tif (answer.how == MEMO_HAS_TWINS)",
                      f"\t\t\treturn swapped_{name}({', '.join([*row.arguments, 'answer', '__builtin_return_address(0)'])});",
                      "\t}"]
         if rule.group(1) in BEHIND:
@@ -176,7 +178,8 @@ def hooks(rows, calls, _):
                      "\t\t\treturn result;",
                      f"\t\treturn behind_{name}({arguments}, result, __builtin_return_address(0));", "\t}"]
         pass_on = f"hook_passes({counter}, {bypass}())" if count else f"{bypass}()"
-        out += [f"HOOK_EXPORT {hot}CUresult {name}({', '.join(row.params) or 'void'})", "{",
+        page = f'HOOK_PAGE("{1 + row.per_thread}") ' if again and hot else hot
+        out += [f"HOOK_EXPORT {page}CUresult {name}({', '.join(row.params) or 'void'})", "{",
                 f"\tif (HOOK_LIKELY(drv.{name} && {pass_on}))", f"\t\treturn drv.{name}({arguments});", *again,
                 f"\treturn judged_{name}({', '.join([*row.arguments, '__builtin_return_address(0)'])});", "}", ""]
     return out + ["const struct entrypoint entrypoints[ENTRY_COUNT] = {"] + table + ["};", ""]

@@ -2,7 +2,8 @@
 
 #include <pthread.h>
 
-#define SLOTS 1024 /* threads alive at once that count without sharing */
+#define SLOTS 1024   /* threads alive at once that count without sharing */
+#define SLOTS_NEAR 4 /* that lie in the page of all that a launch looks at; most programs launch in two threads */
 
 __thread struct hook_thread hook_thread __attribute__((tls_model("initial-exec")));
 struct hook_line hook_line HOOK_DATA;
@@ -11,11 +12,16 @@ _Atomic bool hook_used HOOK_DATA;
 _Atomic bool hook_disabled HOOK_DATA;
 
 struct hook_counts hook_counts_shared __attribute__((aligned(64)));
-static struct {
-	struct hook_counts counts __attribute__((aligned(64)));
-} slots[SLOTS];
+static struct slot {
+	struct hook_counts counts;
+} __attribute__((aligned(64))) slots_far[SLOTS - SLOTS_NEAR], slots_near[SLOTS_NEAR] HOOK_DATA __attribute__((aligned(4096)));
 static pthread_key_t slot_key;
 static _Atomic int key_state; /* 0 none, 1 being made, 2 ready, 3 cannot be made */
+
+static struct hook_counts *slot(size_t nth)
+{
+	return nth < SLOTS_NEAR ? &slots_near[nth].counts : &slots_far[nth - SLOTS_NEAR].counts;
+}
 
 static void slot_leave(void *counts)
 {
@@ -38,7 +44,7 @@ struct hook_counts *hook_counts_claim(void)
 {
 	if (key_ready()) {
 		for (size_t i = 0; i < SLOTS; i++) {
-			struct hook_counts *counts = &slots[i].counts;
+			struct hook_counts *counts = slot(i);
 			bool taken = false;
 			if (!atomic_load_explicit(&counts->taken, memory_order_relaxed) &&
 			    atomic_compare_exchange_strong(&counts->taken, &taken, true)) {
@@ -56,7 +62,7 @@ uint64_t hook_counted(enum hook_counter counter)
 {
 	uint64_t sum = atomic_load_explicit(&hook_counts_shared.of[counter], memory_order_relaxed);
 	for (size_t i = 0; i < SLOTS; i++)
-		sum += atomic_load_explicit(&slots[i].counts.of[counter], memory_order_relaxed);
+		sum += atomic_load_explicit(&slot(i)->of[counter], memory_order_relaxed);
 	return sum;
 }
 
@@ -65,6 +71,6 @@ void hook_counts_reset(void)
 	for (size_t c = 0; c < COUNT_KINDS; c++) {
 		atomic_store_explicit(&hook_counts_shared.of[c], 0, memory_order_relaxed);
 		for (size_t i = 0; i < SLOTS; i++)
-			atomic_store_explicit(&slots[i].counts.of[c], 0, memory_order_relaxed);
+			atomic_store_explicit(&slot(i)->of[c], 0, memory_order_relaxed);
 	}
 }

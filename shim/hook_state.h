@@ -14,6 +14,12 @@
 #define HOOK_LIKELY(x) __builtin_expect(!!(x), 1)
 /* What a launch near protected memory runs through lies together: between two launches a program fills the caches with its own code. */
 #define HOOK_HOT __attribute__((hot))
+/*
+ * What a launch that was judged before runs through lies in one page: between two launches a program goes through many, and to find one again costs more than to run it.
+ * The linker sorts by `part`: first is what begins the page.
+ */
+#define HOOK_PAGE(part) __attribute__((section(".text.sorted.hook_page_" part)))
+#define HOOK_PAGE_BEGINS __attribute__((aligned(4096)))
 /* Not inlined there: what few launches need. */
 #define HOOK_COLD __attribute__((noinline, cold))
 /* So do the variables that it looks at and that change rarely: a section of its own, or the linker would scatter them. */
@@ -100,6 +106,7 @@ static inline void hook_count(enum hook_counter counter)
 struct hook_line {
 	_Atomic bool armed;         /* something is protected and the shim is active in this process */
 	_Atomic bool names;         /* option `names`: runtime and library calls are named; verdict/lifecycle.c's */
+	_Atomic bool twins_noted;   /* launches were given twins, or addresses in read-only views: verdict/fault_notes.c's */
 	_Atomic int captures;       /* that run in this process: effects/capture.c's */
 	_Atomic uint64_t in_flight; /* checks and refreshes whose result is not told yet: verdict/verify_ops.c's */
 	_Atomic uint64_t low, high; /* bounds of the allocations that hold protected ranges: verdict/neighbours.c's */
@@ -138,6 +145,12 @@ static inline bool hook_idle(void)
 	return !atomic_load_explicit(&hook_line.armed, memory_order_relaxed) || hook_thread.depth;
 }
 
+/* A launch is to be judged, unless it was before. */
+static inline bool hook_near(void)
+{
+	return HOOK_LIKELY(atomic_load_explicit(&hook_line.armed, memory_order_relaxed) && !hook_thread.depth);
+}
+
 /* The same for calls that write themselves. */
 static inline bool hook_write_idle(void)
 {
@@ -170,8 +183,10 @@ static inline bool hook_bypassed(void)
  */
 static inline bool hook_passes(enum hook_counter counter, bool idle)
 {
+	if (HOOK_UNLIKELY(!idle))
+		return false;
 	struct hook_counts *counts = hook_counts_own();
-	if (HOOK_UNLIKELY(!idle || !counts))
+	if (HOOK_UNLIKELY(!counts))
 		return false;
 	hook_count_own(counts, counter);
 	return true;

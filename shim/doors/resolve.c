@@ -19,7 +19,7 @@
 #include "shim/report/report.h"
 #include "shim/verdict/lifecycle.h"
 
-struct driver drv;
+struct driver drv HOOK_DATA;
 void *door_real_dlsym, *door_real_dlvsym;
 
 static _Atomic(struct link_map *) hooked_driver;

@@ -8,28 +8,15 @@
 #include "shim/kernels/variants.h"
 #include "shim/verdict/words.h"
 
-/* The launch that comes now. */
+/* The launch that comes now. Nobody may take its address but what is inlined, or none of it would lie in registers. */
 struct now {
 	struct memo_tables *tables;
-	uint64_t function, stamp, at, mixed; /* `at` as a place has it, `mixed` of the words so far */
+	uint64_t function, stamp, at; /* `at` as a place has it */
 	void *const *params;
 	struct words_bounds bounds;
-	size_t words, seen; /* that may concern a range, and all that were looked at */
-	uint64_t word[MEMO_WORDS];
+	size_t words, seen; /* that may concern a range, more than MEMO_WORDS if there are too many; and all that were looked at */
+	uint64_t *word;     /* these; room for one more than MEMO_WORDS */
 };
-
-/* Member by member: the room for words is not to be cleared. */
-static inline void now_begin(struct now *now, CUfunction function, void *const *params)
-{
-	now->tables = memo_tables();
-	now->function = (uintptr_t)function;
-	now->stamp = hook_stamp();
-	now->at = 0;
-	now->mixed = memo_mixed(0, now->function);
-	now->params = params;
-	now->bounds = words_bounds();
-	now->words = now->seen = 0;
-}
 
 /* What its parameters are. False: not known. */
 static inline bool read_layout(const struct now *now, uint16_t ret_entry[MEMO_ENTRIES], size_t *ret_entries)
@@ -50,15 +37,28 @@ static inline bool read_layout(const struct now *now, uint16_t ret_entry[MEMO_EN
 	return atomic_load_explicit(&layout->sequence, memory_order_relaxed) == sequence;
 }
 
-/* A word that is hit, the nth of those to come. False: one too many. The same as memo_draft_word(): a place has 8 bits for each. */
-static inline bool take_word(void *context, uint64_t value, size_t nth)
+/*
+ * The next word. Whether it is hit is hard to foretell, so there is no jump for it: what is not is written, too, and then over. The same as memo_draft_word(): a place has
+ * 8 bits for each.
+ */
+static inline void take_word(struct now *now, uint64_t value)
+{
+	uint64_t hit = words_hit(&now->bounds, value);
+	size_t nth = now->words < MEMO_WORDS ? now->words : MEMO_WORDS;
+	now->word[nth] = value;
+	now->at |= (hit * now->seen) << (8 * nth & 63);
+	now->words += hit;
+	now->seen++;
+}
+
+/* One that is hit, the nth of those to come. False: too many, or too far behind. */
+static bool take_one_of_many(void *context, uint64_t value, size_t nth)
 {
 	struct now *now = context;
 	size_t at = now->seen + nth;
-	if (HOOK_UNLIKELY(now->words == MEMO_WORDS || at > UINT8_MAX))
+	if (now->words >= MEMO_WORDS || at > UINT8_MAX)
 		return false;
 	now->at |= (uint64_t)at << 8 * now->words;
-	now->mixed = memo_mixed(now->mixed, value);
 	now->word[now->words++] = value;
 	return true;
 }
@@ -69,7 +69,7 @@ static HOOK_HOT __attribute__((noinline)) size_t read_many(struct now *now, cons
 	size_t entries = 0, count;
 	do {
 		count = memo_entry_words(entry[entries++]);
-		if (!words_each(&now->bounds, start, count, take_word, now))
+		if (!words_each(&now->bounds, start, count, take_one_of_many, now))
 			return 0;
 		start += count * MEMO_WORD;
 		now->seen += count;
@@ -85,29 +85,27 @@ static inline bool read_words(struct now *now)
 	size_t entries;
 	if (HOOK_UNLIKELY(!read_layout(now, room, &entries)))
 		return false;
-	const uint16_t *entry = room, *end = room + entries;
-	while (entry != end) {
+	for (const uint16_t *entry = room, *end = room + entries; entry < end; entry++) {
 		const char *start = now->params[memo_entry_param(*entry)];
 		size_t count = memo_entry_words(*entry);
 		if (HOOK_UNLIKELY(!start))
 			return false;
-		if (HOOK_UNLIKELY(count >= MEMO_MANY)) {
-			size_t read = read_many(now, start, entry);
+		if (HOOK_UNLIKELY(count >= MEMO_MANY || now->seen > MEMO_SEEN - MEMO_MANY)) {
+			struct now copy = *now;
+			size_t read = read_many(&copy, start, entry);
 			if (!read)
 				return false;
-			entry += read;
+			*now = copy;
+			entry += read - 1;
 			continue;
 		}
 		do {
 			memcpy(&value, start, sizeof value);
-			if (HOOK_UNLIKELY(words_hit(&now->bounds, value)) && !take_word(now, value, 0))
-				return false;
+			take_word(now, value);
 			start += MEMO_WORD;
-			now->seen++;
 		} while (HOOK_UNLIKELY(--count));
-		entry++;
 	}
-	return true;
+	return now->words <= MEMO_WORDS;
 }
 
 static inline uint32_t look(const _Atomic uint32_t *field)
@@ -128,30 +126,34 @@ static inline void fetch_note(const struct memo_note *note)
 }
 
 /* What a launch reads and writes besides its place, which is there by now. */
-static inline void fetch_rest(const struct memo_place *place)
+static inline void fetch_rest(struct memo_tables *tables, const struct memo_place *place)
 {
+	const struct memo_layout *layout = memo_layouts_of(tables, memo_peek(&place->function));
+	fetch(layout);
+	fetch(layout + 1);
 	fetch_note(&place->first);
 	fetch_note(&place->more[0]);
 	fetch_note(&place->more[1]);
 	if (HOOK_UNLIKELY(look(&place->counts) >> 4 & 0xf))
 		fetch(place->swap);
 }
-_Static_assert(MEMO_NOTES == 3, "each is fetched");
+_Static_assert(MEMO_NOTES == 3 && MEMO_LAYOUT_WAYS == 2, "each is fetched");
 
-/* The thread is at the launch of this place: fetches what the next ones need, as they came the last time. `expected` is where the course was thought to be. */
-static inline void follow_course(struct memo_tables *tables, struct memo_course *course,
-                                 const struct memo_place *expected, struct memo_place *place)
+/* The thread had the launch of this place, which was the one at `at` of its course: fetches what the next ones need, as they came the last time. */
+static inline void follow_course(struct memo_tables *tables, struct memo_course *course, uint32_t at,
+                                 struct memo_place *place)
 {
-	uint32_t count = look(&course->count), at = look(HOOK_LIKELY(place == expected) ? &course->next : &place->seen);
+	uint32_t count = look(&course->count);
 	atomic_store_explicit(&course->place[count % MEMO_COURSE], memo_number_of(tables, place), memory_order_relaxed);
 	atomic_store_explicit(&place->seen, count, memory_order_relaxed);
 	atomic_store_explicit(&course->count, count + 1, memory_order_relaxed);
 	atomic_store_explicit(&course->next, at + 1, memory_order_relaxed);
-	fetch_rest(memo_nth_of(tables, course, at + 1));
+	fetch_rest(tables, memo_nth_of(tables, course, at + 1));
 	const struct memo_place *later = memo_nth_of(tables, course, at + 2);
 	fetch(later);
 	fetch(later->word);
 	fetch(later->more);
+	fetch((const char *)course + offsetof(struct memo_course, place) + (at + MEMO_AHEAD) % MEMO_COURSE * sizeof(uint16_t));
 }
 
 /* Do the parameters have the values that the answer hangs on? */
@@ -176,43 +178,81 @@ static __attribute__((noinline)) bool guards_hold(const struct memo_place *place
 	return true;
 }
 
+/* Where a launch is kept, as it was when that was seen. In two registers. */
+struct found {
+	struct memo_place *place;  /* NULL: nowhere */
+	uint32_t sequence, counts; /* the place's */
+};
+
 /* Asked at once, not one by one: mostly all are the same. */
-static inline bool same_launch(const struct memo_place *place, const struct now *now, uint32_t sequence, uint32_t counts)
+static inline bool is_same(const struct found *found, const struct now *now)
 {
-	uint64_t differ = (sequence & 1) | (memo_peek(&place->function) ^ now->function) |
-	                  (memo_peek(&place->stamp) ^ now->stamp) | ((counts >> 8 & 0xff) ^ now->words) |
+	const struct memo_place *place = found->place;
+	uint64_t differ = (found->sequence & 1) | (memo_peek(&place->function) ^ now->function) |
+	                  (memo_peek(&place->stamp) ^ now->stamp) | ((found->counts >> 8 & 0xff) ^ now->words) |
 	                  (memo_peek(&place->at) ^ now->at);
-	for (size_t i = 0; i < now->words; i++)
+	size_t i = 0;
+	do {
 		differ |= memo_peek(&place->word[i]) ^ now->word[i];
+	} while (++i < now->words);
 	return !differ;
 }
 
-/* A launch that was kept, and none of whose notes is due. */
-struct found {
-	struct memo_place *place;
-	uint32_t sequence, counts, noted; /* the place's */
-	struct neighbours_mark note[MEMO_NOTES];
-};
-
-static inline unsigned verdict_of(const struct found *found)
+static inline struct found look_at(struct memo_place *place)
 {
-	return found->counts & 0xf;
+	return (struct found){.place = place,
+	                      .sequence = atomic_load_explicit(&place->sequence, memory_order_acquire),
+	                      .counts = atomic_load_explicit(&place->counts, memory_order_acquire)};
 }
 
-static inline unsigned swaps_of(const struct found *found)
+static inline unsigned verdict_of(struct found found)
 {
-	return found->counts >> 4 & 0xf;
+	return found.counts & 0xf;
 }
 
-static inline unsigned notes_of(const struct found *found)
+static inline unsigned swaps_of(struct found found)
 {
-	unsigned notes = found->counts >> 16 & 0xff;
+	return found.counts >> 4 & 0xf;
+}
+
+static inline unsigned notes_of(struct found found)
+{
+	unsigned notes = found.counts >> 16 & 0xff;
 	return notes < MEMO_NOTES ? notes : MEMO_NOTES;
 }
 
-static inline bool is_held(const struct found *found)
+static inline bool is_held(struct found found)
 {
-	return atomic_load_explicit(&found->place->sequence, memory_order_relaxed) == found->sequence;
+	return atomic_load_explicit(&found.place->sequence, memory_order_relaxed) == found.sequence;
+}
+
+static HOOK_HOT __attribute__((noinline)) struct found search(const struct now *now)
+{
+	uint64_t mixed = memo_mixed(0, now->function);
+	for (size_t i = 0; i < now->words; i++)
+		mixed = memo_mixed(mixed, now->word[i]);
+	struct memo_place *place = memo_places_of(now->tables, mixed);
+	for (const struct memo_place *end = place + MEMO_WAYS; place != end; place++) {
+		struct found found = look_at(place);
+		if (is_same(&found, now))
+			return found;
+	}
+	return (struct found){.place = NULL};
+}
+
+/* The place of the launch, which mostly is the one that its thread was expected to come to; and where in the course that is. */
+static inline struct found find(const struct now *now, struct memo_course *course, uint32_t *ret_at)
+{
+	struct memo_place *expected = memo_nth_of(now->tables, course, look(&course->next));
+	struct found found = look_at(expected);
+	if (HOOK_UNLIKELY(!is_same(&found, now))) {
+		struct now copy = *now;
+		found = search(&copy);
+		if (!found.place)
+			return found;
+	}
+	*ret_at = look(HOOK_LIKELY(found.place == expected) ? &course->next : &found.place->seen);
+	return found;
 }
 
 static inline struct neighbours_mark read_note(struct memo_note *note)
@@ -222,89 +262,96 @@ static inline struct neighbours_mark read_note(struct memo_note *note)
 	                                .key = memo_peek(&note->key)};
 }
 
-static inline void read_notes(struct found *found)
-{
-	found->noted = atomic_load_explicit(&found->place->noted, memory_order_acquire);
-	for (size_t i = 0; i < notes_of(found); i++)
-		found->note[i] = read_note(memo_note_of(found->place, i));
-}
-
-static inline bool is_at(struct found *found, const struct now *now, struct memo_place *place)
-{
-	found->place = place;
-	found->sequence = atomic_load_explicit(&place->sequence, memory_order_acquire);
-	found->counts = atomic_load_explicit(&place->counts, memory_order_acquire);
-	return same_launch(place, now, found->sequence, found->counts);
-}
-
-/* False: it has no place. */
-static HOOK_HOT __attribute__((noinline)) bool search(struct found *found, const struct now *now)
-{
-	struct memo_place *place = memo_places_of(now->tables, now->mixed);
-	for (const struct memo_place *end = place + MEMO_WAYS; place != end; place++)
-		if (is_at(found, now, place))
-			return true;
-	return false;
-}
-
 /*
- * False: it has no place; or the place of a note is another's by now; or the launch is one that is to be checked. Mostly it is the one that its thread was expected to come to.
+ * Its notes. False: the place of one is another's by now, or the launch is one that is to be checked. What they point to stays, so it can be looked at before it is known that the
+ * place was held.
  */
-static inline bool read_place(struct found *found, const struct now *now)
+static inline bool read_notes(struct found found, struct neighbours_mark ret_note[MEMO_NOTES])
 {
-	struct memo_course *course = memo_course(now->tables);
-	struct memo_place *expected = memo_nth_of(now->tables, course, look(&course->next));
-	if (HOOK_UNLIKELY(!is_at(found, now, expected)) && !search(found, now))
-		return false;
-	follow_course(now->tables, course, expected, found->place);
-	size_t guards = found->counts >> 24;
-	if (HOOK_UNLIKELY(guards) && !guards_hold(found->place, now->params, guards, found->sequence))
-		return false;
-	found->noted = atomic_load_explicit(&found->place->noted, memory_order_acquire);
-	/* What they point to stays, so it can be looked at before it is known that the place was held. */
 	bool waits = true;
 	for (size_t i = 0; i < notes_of(found); i++) {
-		found->note[i] = read_note(memo_note_of(found->place, i));
-		waits &= found->note[i].writer && found->note[i].tally && neighbours_mark_waits(&found->note[i]);
+		ret_note[i] = read_note(memo_note_of(found.place, i));
+		if (HOOK_UNLIKELY(!ret_note[i].writer || !ret_note[i].tally))
+			return false;
+		waits &= neighbours_mark_waits(&ret_note[i]);
 	}
-	return waits & is_held(found);
+	return waits;
 }
 
-static inline void note_all(const struct found *found, const uint64_t word[MEMO_WORDS], const char *api)
+/* `noted`: the place's. */
+static inline void note_all(struct found found, uint32_t noted, const struct neighbours_mark note[MEMO_NOTES],
+                            const uint64_t *word, const char *api)
 {
 	uint64_t serial = launch_number();
 	for (size_t i = 0; i < notes_of(found); i++)
-		neighbours_mark_note(&found->note[i], word[found->noted >> 8 * i & (MEMO_WORDS - 1)], serial, api);
+		neighbours_mark_note(&note[i], word[noted >> 8 * i & (MEMO_WORDS - 1)], serial, api);
 }
 
-HOOK_HOT struct memo_answer memo_asks(CUfunction function, void **params, const char *api)
+/* Is there something to be done when the driver has answered? A runtime's call around it counts it, results of checks may have come, and an error may be a twin's. */
+static inline bool is_watched(void)
+{
+	return (atomic_load_explicit(&hook_line.in_flight, memory_order_relaxed) |
+	        atomic_load_explicit(&hook_line.twins_noted, memory_order_relaxed) | (uintptr_t)hook_thread.outer.api) != 0;
+}
+
+/* Counts it: nothing is left to be done before the driver's call. */
+static inline struct memo_answer passes(struct hook_counts *counts)
+{
+	hook_count_own(counts, COUNT_LAUNCH);
+	if (HOOK_LIKELY(!is_watched()))
+		return (struct memo_answer){.how = MEMO_PASSES};
+	hook_thread.depth++;
+	return (struct memo_answer){.how = MEMO_IS_WATCHED};
+}
+
+HOOK_PAGE("0") HOOK_PAGE_BEGINS struct memo_answer memo_asks(CUfunction function, void **params, const char *api)
 {
 	struct hook_counts *counts = hook_counts_own();
-	struct now now;
-	struct found found;
-	found.counts = MEMO_NO_CONCERN;
-	now_begin(&now, function, params);
+	struct neighbours_mark note[MEMO_NOTES];
+	uint64_t word[MEMO_WORDS + 1];
+	struct now now = {.tables = memo_tables(),
+	                  .function = (uintptr_t)function,
+	                  .stamp = hook_stamp(),
+	                  .params = params,
+	                  .bounds = words_bounds(),
+	                  .word = word};
 	/* What is captured does not run now. */
 	if (HOOK_UNLIKELY(!counts || !params || !now.tables ||
 	                  atomic_load_explicit(&hook_line.captures, memory_order_relaxed)) ||
-	    !read_words(&now) || (HOOK_LIKELY(now.words) && !read_place(&found, &now)))
-		return (struct memo_answer){.passes = false};
-	if (HOOK_UNLIKELY(swaps_of(&found)))
-		return (struct memo_answer){.twins = found.place, .sequence = found.sequence};
-	note_all(&found, now.word, api);
-	hook_count_own(counts, COUNT_LAUNCH);
-	if (verdict_of(&found) != MEMO_NO_CONCERN) {
-		hook_count_own(counts, (enum hook_counter)(COUNT_CLEAN + verdict_of(&found)));
+	    !read_words(&now))
+		return (struct memo_answer){.how = MEMO_UNKNOWN};
+	if (HOOK_UNLIKELY(!now.words)) {
+		launch_number();
+		return passes(counts);
+	}
+	struct memo_course *course = memo_course(now.tables);
+	uint32_t at;
+	struct found found = find(&now, course, &at);
+	if (HOOK_UNLIKELY(!found.place))
+		return (struct memo_answer){.how = MEMO_UNKNOWN};
+	size_t guards = found.counts >> 24;
+	if (HOOK_UNLIKELY(guards) && !guards_hold(found.place, params, guards, found.sequence))
+		return (struct memo_answer){.how = MEMO_UNKNOWN};
+	uint32_t noted = atomic_load_explicit(&found.place->noted, memory_order_acquire);
+	bool waits = read_notes(found, note);
+	if (HOOK_UNLIKELY(!(waits & is_held(found))))
+		return (struct memo_answer){.how = MEMO_UNKNOWN};
+	/* Not before: what this launch reads does not wait for what the next one will. */
+	follow_course(now.tables, course, at, found.place);
+	if (HOOK_UNLIKELY(swaps_of(found)))
+		return (struct memo_answer){.twins = found.place, .sequence = found.sequence, .how = MEMO_HAS_TWINS};
+	note_all(found, noted, note, word, api);
+	if (HOOK_LIKELY(verdict_of(found) != MEMO_NO_CONCERN)) {
+		hook_count_own(counts, (enum hook_counter)(COUNT_CLEAN + verdict_of(found)));
 		hook_count_own(counts, COUNT_CHECKED);
 	}
-	hook_thread.depth++;
-	return (struct memo_answer){.passes = true};
+	return passes(counts);
 }
 
 /* False: the place is another launch's by now. */
-static inline bool read_swaps(const struct found *found, const uint64_t word[MEMO_WORDS], struct memo_twins *ret)
+static inline bool read_swaps(struct found found, const uint64_t word[MEMO_WORDS], struct memo_twins *ret)
 {
-	const struct memo_place *place = found->place;
+	const struct memo_place *place = found.place;
 	ret->function = atomic_load_explicit(&place->info, memory_order_acquire);
 	ret->paths = atomic_load_explicit(&place->paths, memory_order_acquire);
 	ret->count = swaps_of(found);
@@ -326,18 +373,21 @@ HOOK_HOT bool memo_gives_twins(struct memo_answer answer, const CUlaunchConfig *
                                struct memo_twins *ret)
 {
 	struct found found = {.place = answer.twins, .sequence = answer.sequence};
+	struct neighbours_mark note[MEMO_NOTES];
 	uint64_t word[MEMO_WORDS];
 	if (launch_may_overlap(config))
 		return false;
 	found.counts = atomic_load_explicit(&found.place->counts, memory_order_acquire);
 	for (size_t i = 0; i < MEMO_WORDS; i++)
 		word[i] = memo_peek(&found.place->word[i]);
-	read_notes(&found);
-	if (!read_swaps(&found, word, ret))
+	uint32_t noted = atomic_load_explicit(&found.place->noted, memory_order_acquire);
+	/* Whether they wait was asked before. */
+	read_notes(found, note);
+	if (!read_swaps(found, word, ret))
 		return false;
-	note_all(&found, word, api);
+	note_all(found, noted, note, word, api);
 	hook_count(COUNT_LAUNCH);
-	hook_count((enum hook_counter)(COUNT_CLEAN + verdict_of(&found)));
+	hook_count((enum hook_counter)(COUNT_CLEAN + verdict_of(found)));
 	hook_count(COUNT_CHECKED);
 	hook_thread.depth++;
 	return true;

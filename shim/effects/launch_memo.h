@@ -31,17 +31,21 @@ struct memo_twins {
 	} twin[MEMO_SWAPS];
 };
 
-/* In two registers: the hook must need no memory of its own, or each launch would pay for it. */
-struct memo_answer {
-	struct memo_place *twins; /* where those of this launch are; NULL: it gets none */
-	uint32_t sequence;        /* of the place */
-	bool passes;
+enum memo_how {
+	MEMO_UNKNOWN,    /* not such a launch: it goes the long way */
+	MEMO_PASSES,     /* all is done */
+	MEMO_IS_WATCHED, /* all is done before the driver's call, and this thread is inside a hook; judge_again() follows */
+	MEMO_HAS_TWINS,  /* nothing is done yet; memo_gives_twins() follows */
 };
 
-/*
- * Is it such a launch again? If it passes all that it has to leave behind before the driver's call is done, and this thread is inside a hook; judge_again() follows. If there are
- * twins for it nothing is done yet. Else it goes the long way. `api`: static text.
- */
+/* In two registers: the hook must need no memory of its own, or each launch would pay for it. */
+struct memo_answer {
+	struct memo_place *twins; /* where those of this launch are */
+	uint32_t sequence;        /* of the place */
+	enum memo_how how;
+};
+
+/* Is it such a launch again? `api`: static text. */
 struct memo_answer memo_asks(CUfunction function, void **params, const char *api);
 
 /*

@@ -15,12 +15,14 @@
 #define MEMO_PLACES_BITS 11
 #define MEMO_COURSES 32
 #define MEMO_COURSE 1024u /* launches that a thread remembers: the step of a large model */
+#define MEMO_AHEAD 16     /* launches, after which the next line of them is needed */
 /* Entries, side by side, where a function or a launch may be. */
 #define MEMO_LAYOUT_WAYS 2
 #define MEMO_WAYS 4
 #define MEMO_ENTRIES 52    /* of a layout: parameters with a word, of which long ones count more than once */
 #define MEMO_GOES_ON 255   /* words, and the next entry is of the same parameter */
-#define MEMO_MANY 16       /* words, that are looked at in another way */
+#define MEMO_MANY 16       /* words, that are looked at in another way; */
+#define MEMO_SEEN 255      /* so are all behind so many words: a place has 8 bits to say where one is */
 #define MEMO_GUARDS 8      /* conditions on the values of the parameters */
 #define MEMO_NO_CONCERN 15 /* in place of a verdict */
 #define MEMO_WORD sizeof(uint64_t)
@@ -91,7 +93,7 @@ struct memo_place {
 } __attribute__((aligned(MEMO_LINE)));
 
 /*
- * The launches of a thread that have a place, in order, by its number. Programs repeat themselves: what came after a launch the last time will come again, and what it needs is fetched
+ * The launches of a thread that have a place, in order, by the number of its first line. Programs repeat themselves: what came after a launch the last time will come again, and what it needs is fetched
  * before. Two threads may share a course; then they guess wrong.
  */
 struct memo_course {
@@ -150,12 +152,13 @@ static inline struct memo_course *memo_course(struct memo_tables *tables)
 
 static inline struct memo_place *memo_nth_of(struct memo_tables *tables, const struct memo_course *course, uint32_t nth)
 {
-	return &tables->places[atomic_load_explicit(&course->place[nth % MEMO_COURSE], memory_order_relaxed)];
+	uintptr_t line = atomic_load_explicit(&course->place[nth % MEMO_COURSE], memory_order_relaxed);
+	return (struct memo_place *)(void *)((char *)tables->places + line * MEMO_LINE);
 }
 
 static inline uint16_t memo_number_of(const struct memo_tables *tables, const struct memo_place *place)
 {
-	return (uint16_t)(place - tables->places);
+	return (uint16_t)(((const char *)place - (const char *)tables->places) / MEMO_LINE);
 }
 
 static inline struct memo_note *memo_note_of(struct memo_place *place, size_t nth)

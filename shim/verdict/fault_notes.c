@@ -93,6 +93,7 @@ struct launch_notes {
 static inline void write_note(struct launch_notes *launch, const struct call_slot *slot)
 {
 	uint64_t number = atomic_fetch_add(&ring.noted, 1);
+	atomic_store_explicit(&hook_line.twins_noted, true, memory_order_relaxed);
 	struct note *note = &atomic_load_explicit(&ring.notes, memory_order_relaxed)[number % NOTES];
 	uint64_t turn = atomic_load_explicit(&note->turn, memory_order_relaxed);
 	/* Somebody is still writing what was here NOTES launches ago, or this thread was held up while others noted so many: this one goes unnoted. */

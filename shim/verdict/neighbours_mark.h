@@ -58,8 +58,8 @@ static inline void neighbours_mark_note(const struct neighbours_mark *mark, uint
                                         const char *api)
 {
 	uint64_t count = atomic_load_explicit(&mark->tally->count, memory_order_relaxed);
-	if (!neighbours_is_due(count + 1))
-		atomic_store_explicit(&mark->tally->count, count + 1, memory_order_relaxed);
+	/* Written in any case: no jump stands for it. */
+	atomic_store_explicit(&mark->tally->count, count + !neighbours_is_due(count + 1), memory_order_relaxed);
 	writer_note(mark->writer, value, serial, api);
 }
 

@@ -332,13 +332,41 @@ Test(memo, an_error_is_looked_into_inside_the_hook, .init = set_up)
 	note_one();
 	for (int error = 0; error < 2; error++) {
 		uint64_t launches = hook_thread.launches;
-		cr_assert(memo_asks(function(1, 1), params, "cuLaunchKernel").passes);
+		cr_assert_eq(memo_asks(function(1, 1), params, "cuLaunchKernel").how, MEMO_IS_WATCHED);
 		judge_again("cuLaunchKernel", error ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS);
 		cr_assert_eq(hook_thread.depth, 0);
 		cr_assert_eq(hook_thread.launches, launches + !error);
 	}
 	cr_assert_eq(asked, 1);
 	cr_assert_eq(asked_outside, 0, "the driver may call itself");
+}
+
+/* Else it is a jump to the driver, and nobody hears what that answers. */
+Test(memo, a_launch_is_watched_if_something_waits_for_its_end, .init = set_up)
+{
+	uint64_t value = BESIDE, elsewhere = 0x100000;
+	int number = 7;
+	void *near[] = {&value, &number}, *far[] = {&elsewhere, &number};
+	has_paths(function(1, 1), &none_stored);
+	judge(function(1, 1), near);
+	for (int i = 0; i < 2; i++) {
+		void **params = i ? far : near;
+		cr_assert_eq(memo_asks(function(1, 1), params, "cuLaunchKernel").how, MEMO_PASSES);
+		cr_assert_eq(hook_thread.depth, 0);
+		hook_thread.outer.api = "cufftExecC2C";
+		cr_assert_eq(memo_asks(function(1, 1), params, "cuLaunchKernel").how, MEMO_IS_WATCHED, "it is counted");
+		hook_thread.outer.api = NULL;
+		cr_assert_eq(hook_thread.depth, 1);
+		hook_thread.depth = 0;
+		atomic_store(&hook_line.in_flight, 1);
+		cr_assert_eq(memo_asks(function(1, 1), params, "cuLaunchKernel").how, MEMO_IS_WATCHED, "results come");
+		atomic_store(&hook_line.in_flight, 0);
+		hook_thread.depth = 0;
+	}
+	note_one();
+	cr_assert_eq(memo_asks(function(1, 1), near, "cuLaunchKernel").how, MEMO_IS_WATCHED, "twins may fault");
+	cr_assert_eq(memo_asks(function(1, 1), far, "cuLaunchKernel").how, MEMO_IS_WATCHED);
+	hook_thread.depth = 0;
 }
 
 /* Their counts need locked instructions. */
@@ -407,10 +435,8 @@ static void *launch_all_the_time(void *unused)
 	void *params[] = {&value, &number};
 	hook_count(COUNT_CALL);
 	while (!atomic_load(&stop))
-		if (!memo_asks(function(1, 1), params, "cuLaunchKernel").passes)
+		if (memo_asks(function(1, 1), params, "cuLaunchKernel").how != MEMO_PASSES)
 			judge(function(1, 1), params);
-		else
-			hook_thread.depth--;
 	return unused;
 }
 
