@@ -14,7 +14,8 @@ _Atomic bool hook_disabled HOOK_DATA;
 struct hook_counts hook_counts_shared __attribute__((aligned(64)));
 static struct slot {
 	struct hook_counts counts;
-} __attribute__((aligned(64))) slots_far[SLOTS - SLOTS_NEAR], slots_near[SLOTS_NEAR] HOOK_DATA __attribute__((aligned(4096)));
+} __attribute__((aligned(64))) slots_far[SLOTS - SLOTS_NEAR],
+	slots_near[SLOTS_NEAR] HOOK_DATA __attribute__((aligned(4096)));
 static pthread_key_t slot_key;
 static _Atomic int key_state; /* 0 none, 1 being made, 2 ready, 3 cannot be made */
 

@@ -104,10 +104,10 @@ static inline void hook_count(enum hook_counter counter)
 
 /* What each launch looks at while something is protected: a cache line that is seldom written. */
 struct hook_line {
-	_Atomic bool armed;         /* something is protected and the shim is active in this process */
-	_Atomic bool names;         /* option `names`: runtime and library calls are named; verdict/lifecycle.c's */
-	_Atomic bool twins_noted;   /* launches were given twins, or addresses in read-only views: verdict/fault_notes.c's */
-	_Atomic int captures;       /* that run in this process: effects/capture.c's */
+	_Atomic bool armed;       /* something is protected and the shim is active in this process */
+	_Atomic bool names;       /* option `names`: runtime and library calls are named; verdict/lifecycle.c's */
+	_Atomic bool twins_noted; /* launches were given twins, or addresses in read-only views: verdict/fault_notes.c's */
+	_Atomic int captures;     /* that run in this process: effects/capture.c's */
 	_Atomic uint64_t in_flight; /* checks and refreshes whose result is not told yet: verdict/verify_ops.c's */
 	_Atomic uint64_t low, high; /* bounds of the allocations that hold protected ranges: verdict/neighbours.c's */
 	_Atomic uint64_t stamp;     /* hook_stamp() */

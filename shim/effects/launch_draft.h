@@ -21,7 +21,7 @@ struct memo_draft {
 	uint64_t stamp; /* hook_stamp() before */
 	bool unfit;     /* not to be kept */
 	uint8_t words, notes;
-	uint8_t at[MEMO_WORDS];    /* which of all words of the parameters */
+	uint16_t at[MEMO_WORDS];   /* which of all words of the parameters */
 	uint8_t noted[MEMO_NOTES]; /* which of these words */
 	uint64_t word[MEMO_WORDS];
 	struct neighbours_mark note[MEMO_NOTES];
@@ -40,11 +40,11 @@ static inline void memo_draft_begin(struct memo_draft *draft)
 
 static inline void memo_draft_word(struct memo_draft *draft, size_t at, uint64_t value)
 {
-	if (draft->words == MEMO_WORDS || at > UINT8_MAX) {
+	if (draft->words == MEMO_WORDS || at > UINT16_MAX) {
 		draft->unfit = true;
 		return;
 	}
-	draft->at[draft->words] = (uint8_t)at;
+	draft->at[draft->words] = (uint16_t)at;
 	draft->word[draft->words++] = value;
 }
 

@@ -14,17 +14,21 @@ struct now {
 	uint64_t function, stamp, at; /* `at` as a place has it */
 	void *const *params;
 	struct words_bounds bounds;
-	size_t words, seen; /* that may concern a range, more than MEMO_WORDS if there are too many; and all that were looked at */
-	uint64_t *word;     /* these; room for one more than MEMO_WORDS */
+	struct memo_layout *layout;
+	uint32_t entries; /* as the layout has them */
+	size_t words,
+		seen; /* that may concern a range, more than MEMO_WORDS if there are too many; and all that were looked at */
+	uint64_t *word; /* these; room for one more than MEMO_WORDS */
 };
 
 /* What its parameters are. False: not known. */
-static inline bool read_layout(const struct now *now, uint16_t ret_entry[MEMO_ENTRIES], size_t *ret_entries)
+static inline bool read_layout(struct now *now, uint32_t ret_entry[MEMO_ENTRIES], size_t *ret_entries)
 {
 	struct memo_layout *layout = memo_layouts_of(now->tables, now->function);
 	layout += memo_peek(&layout->function) != now->function;
 	uint32_t sequence = atomic_load_explicit(&layout->sequence, memory_order_acquire);
-	size_t entries = atomic_load_explicit(&layout->entries, memory_order_acquire), i = 0;
+	uint32_t all = atomic_load_explicit(&layout->entries, memory_order_acquire);
+	size_t entries = all & MEMO_COUNT, i = 0;
 	uint64_t differ = (sequence & 1) | (memo_peek(&layout->function) ^ now->function) |
 	                  (memo_peek(&layout->stamp) ^ now->stamp);
 	if (HOOK_UNLIKELY(differ || entries > MEMO_ENTRIES))
@@ -32,7 +36,9 @@ static inline bool read_layout(const struct now *now, uint16_t ret_entry[MEMO_EN
 	do {
 		uint64_t packed = memo_peek(&layout->packed[i]);
 		memcpy(ret_entry + i * MEMO_PACKED, &packed, sizeof packed);
-	} while (HOOK_UNLIKELY(++i * MEMO_PACKED < entries));
+	} while (++i * MEMO_PACKED < entries);
+	now->layout = layout;
+	now->entries = all;
 	*ret_entries = entries;
 	return atomic_load_explicit(&layout->sequence, memory_order_relaxed) == sequence;
 }
@@ -63,40 +69,42 @@ static bool take_one_of_many(void *context, uint64_t value, size_t nth)
 	return true;
 }
 
-/* Of a parameter with many words, whose entries begin here. Their number; 0: one word too many. */
-static HOOK_HOT __attribute__((noinline)) size_t read_many(struct now *now, const char *start, const uint16_t *entry)
+/* Of a piece with many words, or behind many. False: one too many. */
+static HOOK_HOT __attribute__((noinline)) bool read_many(struct now *now, const char *start, size_t count)
 {
-	size_t entries = 0, count;
-	do {
-		count = memo_entry_words(entry[entries++]);
-		if (!words_each(&now->bounds, start, count, take_one_of_many, now))
-			return 0;
-		start += count * MEMO_WORD;
-		now->seen += count;
-	} while (count == MEMO_GOES_ON);
-	return entries;
+	if (!words_each(&now->bounds, start, count, take_one_of_many, now))
+		return false;
+	now->seen += count;
+	return true;
+}
+
+/* Counts the words that were looked at. True: it is time to ask which of them matter. What two threads count at once is lost, which does no harm. */
+static HOOK_COLD bool looked_often(struct memo_layout *layout, size_t words)
+{
+	uint64_t looks = atomic_load_explicit(&layout->looks, memory_order_relaxed) + words;
+	atomic_store_explicit(&layout->looks, looks, memory_order_relaxed);
+	return looks >= MEMO_LOOKS;
 }
 
 /* The words that may concern a range. False: not known how to find them, or too many. */
 static inline bool read_words(struct now *now)
 {
-	uint16_t room[MEMO_ENTRIES];
+	uint32_t room[MEMO_ENTRIES];
 	uint64_t value;
 	size_t entries;
 	if (HOOK_UNLIKELY(!read_layout(now, room, &entries)))
 		return false;
-	for (const uint16_t *entry = room, *end = room + entries; entry < end; entry++) {
+	for (const uint32_t *entry = room, *end = room + entries; entry < end; entry++) {
 		const char *start = now->params[memo_entry_param(*entry)];
 		size_t count = memo_entry_words(*entry);
 		if (HOOK_UNLIKELY(!start))
 			return false;
+		start += memo_entry_first(*entry) * MEMO_WORD;
 		if (HOOK_UNLIKELY(count >= MEMO_MANY || now->seen > MEMO_SEEN - MEMO_MANY)) {
 			struct now copy = *now;
-			size_t read = read_many(&copy, start, entry);
-			if (!read)
+			if (!read_many(&copy, start, count))
 				return false;
 			*now = copy;
-			entry += read - 1;
 			continue;
 		}
 		do {
@@ -105,6 +113,8 @@ static inline bool read_words(struct now *now)
 			start += MEMO_WORD;
 		} while (HOOK_UNLIKELY(--count));
 	}
+	if (HOOK_UNLIKELY(!(now->entries & MEMO_SETTLED)) && looked_often(now->layout, now->seen))
+		return false;
 	return now->words <= MEMO_WORDS;
 }
 
@@ -153,7 +163,8 @@ static inline void follow_course(struct memo_tables *tables, struct memo_course 
 	fetch(later);
 	fetch(later->word);
 	fetch(later->more);
-	fetch((const char *)course + offsetof(struct memo_course, place) + (at + MEMO_AHEAD) % MEMO_COURSE * sizeof(uint16_t));
+	fetch((const char *)course + offsetof(struct memo_course, place) +
+	      (at + MEMO_AHEAD) % MEMO_COURSE * sizeof(uint16_t));
 }
 
 /* Do the parameters have the values that the answer hangs on? */
@@ -189,7 +200,8 @@ static inline bool is_same(const struct found *found, const struct now *now)
 {
 	const struct memo_place *place = found->place;
 	uint64_t differ = (found->sequence & 1) | (memo_peek(&place->function) ^ now->function) |
-	                  (memo_peek(&place->stamp) ^ now->stamp) | ((found->counts >> 8 & 0xff) ^ now->words) |
+	                  (memo_peek(&place->stamp) ^ now->stamp) |
+	                  ((found->counts >> 8 & 0xff) ^ memo_words_of(now->words, now->entries)) |
 	                  (memo_peek(&place->at) ^ now->at);
 	size_t i = 0;
 	do {
@@ -291,7 +303,8 @@ static inline void note_all(struct found found, uint32_t noted, const struct nei
 static inline bool is_watched(void)
 {
 	return (atomic_load_explicit(&hook_line.in_flight, memory_order_relaxed) |
-	        atomic_load_explicit(&hook_line.twins_noted, memory_order_relaxed) | (uintptr_t)hook_thread.outer.api) != 0;
+	        atomic_load_explicit(&hook_line.twins_noted, memory_order_relaxed) |
+	        (uintptr_t)hook_thread.outer.api) != 0;
 }
 
 /* Counts it: nothing is left to be done before the driver's call. */

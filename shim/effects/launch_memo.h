@@ -32,10 +32,10 @@ struct memo_twins {
 };
 
 enum memo_how {
-	MEMO_UNKNOWN,    /* not such a launch: it goes the long way */
-	MEMO_PASSES,     /* all is done */
+	MEMO_UNKNOWN, /* not such a launch: it goes the long way */
+	MEMO_PASSES,  /* all is done */
 	MEMO_IS_WATCHED, /* all is done before the driver's call, and this thread is inside a hook; judge_again() follows */
-	MEMO_HAS_TWINS,  /* nothing is done yet; memo_gives_twins() follows */
+	MEMO_HAS_TWINS, /* nothing is done yet; memo_gives_twins() follows */
 };
 
 /* In two registers: the hook must need no memory of its own, or each launch would pay for it. */

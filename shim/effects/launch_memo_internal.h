@@ -19,40 +19,54 @@
 /* Entries, side by side, where a function or a launch may be. */
 #define MEMO_LAYOUT_WAYS 2
 #define MEMO_WAYS 4
-#define MEMO_ENTRIES 52    /* of a layout: parameters with a word, of which long ones count more than once */
-#define MEMO_GOES_ON 255   /* words, and the next entry is of the same parameter */
-#define MEMO_MANY 16       /* words, that are looked at in another way; */
-#define MEMO_SEEN 255      /* so are all behind so many words: a place has 8 bits to say where one is */
+#define MEMO_ENTRIES 56 /* of a layout: pieces of parameters */
+#define MEMO_PIECE 255  /* words of one */
+#define MEMO_GAP 3      /* words between two that are better looked at, too */
+#define MEMO_MANY 16    /* words, that are looked at in another way; */
+#define MEMO_SEEN 255   /* so are all behind so many words: a place has 8 bits to say where one is */
+#define MEMO_FEW 8      /* words: with no more nothing is to be gained by */
+#define MEMO_LOOKS                                                                                                     \
+	32768 /* words that were looked at, after which the code is asked which of them matter: that takes about as long */
 #define MEMO_GUARDS 8      /* conditions on the values of the parameters */
 #define MEMO_NO_CONCERN 15 /* in place of a verdict */
 #define MEMO_WORD sizeof(uint64_t)
 #define MEMO_LINE 64
 
 /*
- * Where the words of a function's parameters are: for each parameter that has one its number and how many, a byte each; a long one takes several entries, of which all but the last are
- * MEMO_GOES_ON. Two cache lines, of which most functions need the first.
+ * Where the words of a function's parameters are that are looked at, in order: pieces of parameters. All words are, unless the code is understood: then not those that it takes for no address
+ * (a narrow layout). Four cache lines, of which most functions need the first.
  */
-#define MEMO_PACKED (sizeof(uint64_t) / sizeof(uint16_t))
+#define MEMO_PACKED (sizeof(uint64_t) / sizeof(uint32_t))
 #define MEMO_LAYOUT_WORDS (MEMO_ENTRIES / MEMO_PACKED)
+#define MEMO_NARROW 0x100u
+#define MEMO_SETTLED 0x200u /* its code was asked, or need not be */
+#define MEMO_COUNT 0xffu
 struct memo_layout {
-	_Atomic uint32_t sequence, entries;
+	_Atomic uint32_t sequence, entries; /* MEMO_COUNT of it: their number */
 	_Atomic uint64_t function, stamp;
+	_Atomic uint64_t looks; /* at words, while it is not settled */
 	_Atomic uint64_t packed[MEMO_LAYOUT_WORDS];
 } __attribute__((aligned(2 * MEMO_LINE)));
 
-static inline uint16_t memo_entry(size_t param, size_t words)
+/* One piece: so many words of a parameter, from one of them on. */
+static inline uint32_t memo_entry(size_t param, size_t first, size_t words)
 {
-	return (uint16_t)(param | words << 8);
+	return (uint32_t)(param | words << 8 | first << 16);
 }
 
-static inline size_t memo_entry_param(uint16_t entry)
+static inline size_t memo_entry_param(uint32_t entry)
 {
 	return entry & 0xff;
 }
 
-static inline size_t memo_entry_words(uint16_t entry)
+static inline size_t memo_entry_words(uint32_t entry)
 {
-	return entry >> 8;
+	return entry >> 8 & 0xff;
+}
+
+static inline size_t memo_entry_first(uint32_t entry)
+{
+	return entry >> 16;
 }
 
 struct memo_note {
@@ -80,8 +94,9 @@ static inline uint64_t memo_swap_what(uint64_t word, uint64_t argument, uint64_t
 
 /* A launch. Most need the first two lines; with two notes and more the third as well, with twins the next. */
 struct memo_place {
-	_Atomic uint32_t sequence, counts; /* verdict and swaps: half a byte each; words, notes, guards: a byte each */
-	_Atomic uint64_t function, stamp, at; /* `at`: a byte for each word */
+	_Atomic uint32_t sequence,
+		counts; /* verdict and swaps: half a byte each; words (memo_words_of()), notes, guards: a byte each */
+	_Atomic uint64_t function, stamp, at; /* `at`: a byte for each word, which of those that are looked at it is */
 	_Atomic uint32_t noted, seen;         /* a byte for each note; where in its course a thread had it last */
 	struct memo_note first;
 	_Atomic uint64_t word[MEMO_WORDS];
@@ -107,6 +122,13 @@ struct memo_tables {
 	struct memo_course courses[MEMO_COURSES];
 	_Atomic unsigned threads; /* that were given one */
 };
+
+/* In one byte, how many words a launch has, and what its layout is: which word is which hangs on that. `entries`: the layout's. */
+static inline uint32_t memo_words_of(size_t words, uint32_t entries)
+{
+	return (uint32_t)words | (entries & MEMO_NARROW) >> 4;
+}
+_Static_assert(MEMO_WORDS < MEMO_NARROW >> 4, "they do not meet");
 
 /* NULL: nothing is kept. */
 static inline struct memo_tables *memo_tables(void)

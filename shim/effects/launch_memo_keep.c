@@ -2,10 +2,13 @@
 #include <string.h>
 
 #include "shim/effects/launch_memo_internal.h"
+#include "shim/effects/launches.h"
 #include "shim/hook_state.h"
 #include "shim/hot_page.h"
 #include "shim/kernels/function.h"
+#include "shim/kernels/slot_verdict.h"
 #include "shim/kernels/variants.h"
+#include "shim/verdict/options.h"
 
 void memo_start(void)
 {
@@ -44,39 +47,152 @@ static struct memo_layout *layout_of(struct memo_tables *tables, uint64_t functi
 	return &first[memo_way(memo_mixed(0, function)) % MEMO_LAYOUT_WAYS];
 }
 
-/* Entries of one parameter: none, where it has no word. `ret_entries` has room for `room`. SIZE_MAX: too little. */
-static size_t make_entries(size_t param, size_t words, uint16_t *ret_entries, size_t room)
+/* The words that are looked at. */
+struct list {
+	const struct function_info *info;
+	const struct kernel_paths *paths; /* NULL: all words are */
+	uint32_t entry[MEMO_ENTRIES];
+	size_t entries;
+};
+
+/* Is it none that the code takes for an address? Then it does not matter what it looks like. */
+static bool is_number(const struct list *list, size_t param, size_t word)
 {
-	size_t count = words ? words / MEMO_GOES_ON + 1 : 0;
-	if (count > room || (count && param > UINT8_MAX))
-		return SIZE_MAX;
-	for (size_t i = 0; i < count; i++, words -= MEMO_GOES_ON)
-		ret_entries[i] = memo_entry(param, words < MEMO_GOES_ON ? words : MEMO_GOES_ON);
-	return count;
+	struct slot_paths may;
+	return list->paths &&
+	       slot_verdict(list->info, list->paths, (int)param, (uint32_t)(word * MEMO_WORD), &may) == KERNEL_CLEAN &&
+	       may.use == SLOT_NONE;
+}
+
+/* False: no more room. */
+static bool add_piece(struct list *list, size_t param, size_t first, size_t end)
+{
+	for (size_t count; first < end; first += count) {
+		count = end - first < MEMO_PIECE ? end - first : MEMO_PIECE;
+		if (list->entries == MEMO_ENTRIES || param > UINT8_MAX || first > UINT16_MAX)
+			return false;
+		list->entry[list->entries++] = memo_entry(param, first, count);
+	}
+	return true;
+}
+
+static bool add_param(struct list *list, size_t param)
+{
+	size_t words = list->info->params[param].bytes / MEMO_WORD, first = 0, end = 0;
+	for (size_t word = 0; word < words; word++) {
+		if (is_number(list, param, word))
+			continue;
+		if (word > end + MEMO_GAP) {
+			if (!add_piece(list, param, first, end))
+				return false;
+			first = end = word;
+		}
+		if (first == end)
+			first = word;
+		end = word + 1;
+	}
+	return add_piece(list, param, first, end);
+}
+
+static bool add_all(struct list *list, const struct kernel_paths *paths)
+{
+	list->paths = paths;
+	list->entries = 0;
+	for (size_t i = 0; i < list->info->param_count; i++)
+		if (!add_param(list, i))
+			return false;
+	return true;
 }
 
 /* False: too many parameters, or too large ones. */
-static bool keep_layout(struct memo_tables *tables, const struct function_info *info, uint64_t stamp)
+static bool make_list(const struct function_info *info, struct list *ret)
 {
-	struct memo_layout *layout = layout_of(tables, (uintptr_t)info->function, stamp);
-	uint16_t entries[MEMO_ENTRIES] = {0};
-	size_t count = 0;
-	if (memo_peek(&layout->function) == (uintptr_t)info->function && memo_peek(&layout->stamp) == stamp)
-		return true;
-	for (size_t i = 0; i < info->param_count; i++) {
-		size_t made = make_entries(i, info->params[i].bytes / MEMO_WORD, entries + count, MEMO_ENTRIES - count);
-		if (made == SIZE_MAX)
-			return false;
-		count += made;
+	const struct kernel_paths *paths = options_get()->store_paths ? function_paths(info) : NULL;
+	ret->info = info;
+	return (paths && paths->reason == PATHS_CLEAR && add_all(ret, paths)) || add_all(ret, NULL);
+}
+
+static size_t words_of(const struct list *list)
+{
+	size_t words = 0;
+	for (size_t i = 0; i < list->entries; i++)
+		words += memo_entry_words(list->entry[i]);
+	return words;
+}
+
+/* As a layout has them. Asked once is asked: what could not be found out then is not asked for again. */
+static uint32_t entries_of(const struct list *list, bool asked)
+{
+	bool settled = asked || function_paths(list->info) || words_of(list) <= MEMO_FEW;
+	return (uint32_t)list->entries | (list->paths ? MEMO_NARROW : 0) | (settled ? MEMO_SETTLED : 0);
+}
+
+/* Which of the words that are looked at one of all words is. SIZE_MAX: none. */
+static size_t looked_at(const struct list *list, size_t at)
+{
+	size_t before = 0, param = 0, seen = 0;
+	for (size_t i = 0; i < list->entries; i++) {
+		for (; param < memo_entry_param(list->entry[i]); param++)
+			before += list->info->params[param].bytes / MEMO_WORD;
+		size_t first = before + memo_entry_first(list->entry[i]), words = memo_entry_words(list->entry[i]);
+		if (at >= first && at < first + words)
+			return seen + at - first;
+		seen += words;
 	}
+	return SIZE_MAX;
+}
+
+/* What is kept of a draft: its words that are looked at. */
+struct kept {
+	const struct memo_draft *draft;
+	uint8_t words, at[MEMO_WORDS], noted[MEMO_NOTES];
+	uint16_t of_all[MEMO_WORDS]; /* what `at` is in the draft */
+	uint64_t word[MEMO_WORDS];
+};
+
+/* False: one lies too far behind. */
+static bool make_kept(const struct memo_draft *draft, const struct list *list, struct kept *ret)
+{
+	ret->draft = draft;
+	ret->words = 0;
+	for (size_t i = 0; i < draft->words; i++) {
+		size_t at = looked_at(list, draft->at[i]);
+		bool noted = false;
+		for (size_t note = 0; note < draft->notes; note++)
+			if (draft->noted[note] == i) {
+				ret->noted[note] = ret->words;
+				noted = true;
+			}
+		if (at == SIZE_MAX && !noted)
+			continue;
+		if (at > UINT8_MAX)
+			return false;
+		ret->at[ret->words] = (uint8_t)at;
+		ret->of_all[ret->words] = draft->at[i];
+		ret->word[ret->words++] = draft->word[i];
+	}
+	return true;
+}
+
+/* False: another thread writes there. */
+static bool keep_layout(struct memo_tables *tables, const struct list *list, uint64_t stamp)
+{
+	uint64_t function = (uintptr_t)list->info->function;
+	struct memo_layout *layout = layout_of(tables, function, stamp);
+	bool same = memo_peek(&layout->function) == function && memo_peek(&layout->stamp) == stamp;
+	uint32_t entries = entries_of(list, same && memo_peek(&layout->looks) >= MEMO_LOOKS);
+	if (same && atomic_load_explicit(&layout->entries, memory_order_relaxed) == entries)
+		return true;
 	if (!write_begin(&layout->sequence))
 		return false;
-	atomic_store_explicit(&layout->entries, (uint32_t)count, memory_order_release);
-	poke(&layout->function, (uintptr_t)info->function);
+	atomic_store_explicit(&layout->entries, entries, memory_order_release);
+	poke(&layout->function, function);
 	poke(&layout->stamp, stamp);
-	for (size_t i = 0; i < MEMO_LAYOUT_WORDS; i++) {
+	if (!same)
+		poke(&layout->looks, 0);
+	for (size_t i = 0; i * MEMO_PACKED < list->entries; i++) {
 		uint64_t packed;
-		memcpy(&packed, entries + i * MEMO_PACKED, sizeof packed);
+		memcpy(&packed, list->entry + i * MEMO_PACKED, sizeof packed);
 		poke(&layout->packed[i], packed);
 	}
 	write_end(&layout->sequence);
@@ -114,14 +230,15 @@ static uint64_t packed(const uint8_t *bytes, size_t count)
 	return all;
 }
 
-static void write_place(struct memo_place *place, const struct function_info *info, const struct memo_draft *draft)
+static void write_place(struct memo_place *place, const struct function_info *info, const struct kept *kept)
 {
+	const struct memo_draft *draft = kept->draft;
 	poke(&place->function, (uintptr_t)info->function);
 	poke(&place->stamp, draft->stamp);
-	poke(&place->at, packed(draft->at, draft->words));
-	atomic_store_explicit(&place->noted, (uint32_t)packed(draft->noted, draft->notes), memory_order_release);
-	for (size_t i = 0; i < draft->words; i++)
-		poke(&place->word[i], draft->word[i]);
+	poke(&place->at, packed(kept->at, kept->words));
+	atomic_store_explicit(&place->noted, (uint32_t)packed(kept->noted, draft->notes), memory_order_release);
+	for (size_t i = 0; i < kept->words; i++)
+		poke(&place->word[i], kept->word[i]);
 	for (size_t i = 0; i < draft->notes; i++) {
 		struct memo_note *note = memo_note_of(place, i);
 		atomic_store_explicit(&note->writer, draft->note[i].writer, memory_order_release);
@@ -136,53 +253,63 @@ static void write_place(struct memo_place *place, const struct function_info *in
 	}
 }
 
-static bool is_of(const struct memo_place *place, const struct function_info *info, const struct memo_draft *draft)
+static bool is_of(const struct memo_place *place, const struct function_info *info, const struct kept *kept,
+                  uint32_t words)
 {
 	uint32_t counts = atomic_load_explicit(&place->counts, memory_order_acquire);
-	bool same = memo_peek(&place->function) == (uintptr_t)info->function && (counts >> 8 & 0xff) == draft->words &&
-	            memo_peek(&place->at) == packed(draft->at, draft->words);
-	for (size_t i = 0; same && i < draft->words; i++)
-		same = memo_peek(&place->word[i]) == draft->word[i];
+	bool same = memo_peek(&place->function) == (uintptr_t)info->function && (counts >> 8 & 0xff) == words &&
+	            memo_peek(&place->at) == packed(kept->at, kept->words);
+	for (size_t i = 0; same && i < kept->words; i++)
+		same = memo_peek(&place->word[i]) == kept->word[i];
 	return same;
 }
 
 /* As layout_of(). */
 static struct memo_place *place_of(struct memo_tables *tables, const struct function_info *info,
-                                   const struct memo_draft *draft)
+                                   const struct kept *kept, uint32_t words)
 {
 	uint64_t mixed = memo_mixed(0, (uintptr_t)info->function);
-	for (size_t i = 0; i < draft->words; i++)
-		mixed = memo_mixed(mixed, draft->word[i]);
+	for (size_t i = 0; i < kept->words; i++)
+		mixed = memo_mixed(mixed, kept->word[i]);
 	struct memo_place *first = memo_places_of(tables, mixed);
 	for (size_t way = 0; way < MEMO_WAYS; way++)
-		if (is_of(&first[way], info, draft))
+		if (is_of(&first[way], info, kept, words))
 			return &first[way];
 	for (size_t way = 0; way < MEMO_WAYS; way++)
-		if (memo_peek(&first[way].stamp) != draft->stamp)
+		if (memo_peek(&first[way].stamp) != kept->draft->stamp)
 			return &first[way];
 	return &first[memo_way(mixed) % MEMO_WAYS];
 }
 
-/* Begins to write the launch's place. NULL: it cannot be kept. */
-static struct memo_place *keep(const struct call *call, const struct function_info *info,
-                               const struct memo_draft *draft, size_t swaps)
+/* What all launches of the function that are kept have in common, and what is kept of this one. False: nothing. */
+static bool begin(const struct function_info *info, const struct memo_draft *draft, struct list *ret_list,
+                  struct kept *ret_kept)
 {
+	struct memo_tables *tables = memo_tables();
+	if (!tables || !make_list(info, ret_list) || !make_kept(draft, ret_list, ret_kept))
+		return false;
+	/* What changed meanwhile may have been seen in part. */
+	return hook_stamp() == draft->stamp && keep_layout(tables, ret_list, draft->stamp) && ret_kept->words;
+}
+
+/* Begins to write the launch's place. NULL: it cannot be kept. */
+static struct memo_place *keep(const struct call *call, const struct list *list, const struct kept *kept, size_t swaps)
+{
+	const struct memo_draft *draft = kept->draft;
 	uint64_t guards[MEMO_GUARDS][2];
 	size_t count = draft->variant ? draft->variant->guard_count : 0;
-	struct memo_tables *tables = memo_tables();
-	/* What changed meanwhile may have been seen in part. */
-	if (!tables || hook_stamp() != draft->stamp || !keep_layout(tables, info, draft->stamp) || !draft->words ||
-	    (count && !find_guards(info, draft->variant, guards)))
+	if (count && !find_guards(list->info, draft->variant, guards))
 		return NULL;
-	struct memo_place *place = place_of(tables, info, draft);
+	uint32_t words = memo_words_of(kept->words, list->paths ? MEMO_NARROW : 0);
+	struct memo_place *place = place_of(memo_tables(), list->info, kept, words);
 	if (!write_begin(&place->sequence))
 		return NULL;
 	size_t verdict = call->concerned ? (size_t)(call->verdict - KERNEL_CLEAN) : MEMO_NO_CONCERN;
 	atomic_store_explicit(
 		&place->counts,
-		(uint32_t)(verdict | swaps << 4 | (size_t)draft->words << 8 | (size_t)draft->notes << 16 | count << 24),
+		(uint32_t)(verdict | swaps << 4 | (size_t)words << 8 | (size_t)draft->notes << 16 | count << 24),
 		memory_order_release);
-	write_place(place, info, draft);
+	write_place(place, list->info, kept);
 	for (size_t i = 0; i < count; i++) {
 		poke(&place->guard[i].what, guards[i][0]);
 		poke(&place->guard[i].value, guards[i][1]);
@@ -190,32 +317,46 @@ static struct memo_place *keep(const struct call *call, const struct function_in
 	return place;
 }
 
+/* So many words were looked at that it is time to read the code, if no address ever asked for that. */
+static void ask_if_often(const struct function_info *info, uint64_t stamp)
+{
+	struct memo_tables *tables = memo_tables();
+	uint64_t function = (uintptr_t)info->function;
+	const struct memo_layout *layout = tables ? layout_of(tables, function, stamp) : NULL;
+	if (layout && memo_peek(&layout->function) == function && memo_peek(&layout->looks) >= MEMO_LOOKS)
+		launch_paths(info);
+}
+
 void memo_keep(const struct call *call, const struct function_info *info, const struct memo_draft *draft)
 {
-	struct memo_place *place = keep(call, info, draft, 0);
+	struct list list;
+	struct kept kept;
+	if (!function_paths(info))
+		ask_if_often(info, draft->stamp);
+	struct memo_place *place = begin(info, draft, &list, &kept) ? keep(call, &list, &kept, 0) : NULL;
 	if (place)
 		write_end(&place->sequence);
 }
 
-/* Which of the draft's words a slot is; MEMO_WORDS: none. */
-static size_t word_of(const struct call_slot *slot, const struct memo_draft *draft)
+/* Which of the words that are kept a slot is; MEMO_WORDS: none. */
+static size_t word_of(const struct call_slot *slot, const struct kept *kept)
 {
 	size_t at = slot->offset / MEMO_WORD, i = 0;
 	for (int argument = 0; argument < slot->argument; argument++)
 		at += slot->function->params[argument].bytes / MEMO_WORD;
-	while (i < draft->words && draft->at[i] != at)
+	while (i < kept->words && kept->of_all[i] != at)
 		i++;
-	return i < draft->words ? i : MEMO_WORDS;
+	return i < kept->words ? i : MEMO_WORDS;
 }
 
 /* One for each word: it is listed for each range that it lies in. False: too many, or of no word. */
-static bool find_swaps(const struct call *call, uint64_t ret[MEMO_SWAPS][3], size_t *ret_count)
+static bool find_swaps(const struct call *call, const struct kept *kept, uint64_t ret[MEMO_SWAPS][3], size_t *ret_count)
 {
 	size_t count = 0;
 	unsigned seen = 0;
 	for (size_t i = 0; i < call->slot_count; i++) {
 		const struct call_slot *slot = &call->slots[i];
-		size_t word = word_of(slot, call->draft);
+		size_t word = word_of(slot, kept);
 		if (word == MEMO_WORDS || slot->argument < 0)
 			return false;
 		if (seen & 1u << word)
@@ -237,9 +378,12 @@ void memo_keep_twins(const struct call *call)
 	const struct call_slot *first = &call->slots[0];
 	uint64_t swaps[MEMO_SWAPS][3];
 	size_t count;
-	if (call->draft->unfit || call->deferred || !find_swaps(call, swaps, &count))
+	struct list list;
+	struct kept kept;
+	if (call->draft->unfit || call->deferred || !begin(first->function, call->draft, &list, &kept) ||
+	    !find_swaps(call, &kept, swaps, &count))
 		return;
-	struct memo_place *place = keep(call, first->function, call->draft, count);
+	struct memo_place *place = keep(call, &list, &kept, count);
 	if (!place)
 		return;
 	atomic_store_explicit(&place->info, first->function, memory_order_release);

@@ -56,7 +56,6 @@ HOOK_HOT const struct kernel_paths *launch_paths(const struct function_info *inf
 /* At the first address that concerns a protected range: most launches have none. */
 static HOOK_HOT void ask(struct scan *scan)
 {
-	scan->call->concerned = true;
 	if (scan->asked)
 		return;
 	scan->asked = true;
@@ -203,6 +202,8 @@ static HOOK_HOT __attribute__((noinline)) void scan_value(struct scan *scan, int
 	if (!known) {
 		ask(scan);
 		verdict = slot_verdict(scan->info, scan->paths, argument, offset, &may);
+		/* What the code takes for no address is a number, whatever it looks like. */
+		scan->call->concerned |= verdict != KERNEL_CLEAN || may.use != SLOT_NONE;
 	}
 	if (verdict != KERNEL_CLEAN && (area.kind == AREA_INSIDE || verdict == KERNEL_UNKNOWN) && paths_for_values(scan))
 		verdict = slot_verdict(scan->info, scan->paths, argument, offset, &may);

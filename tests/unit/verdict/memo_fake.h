@@ -56,8 +56,10 @@ static inline void set_up(void)
 {
 	drv.cuFuncGetParamInfo = param_info;
 	drv.cuFuncGetName = name_of;
-	for (unsigned i = 0; i < 64; i++)
+	for (unsigned i = 0; i < 64; i++) {
 		stored[i] = (struct slot_paths){.use = SLOT_STORE, .only_base = true};
+		not_stored[i] = (struct slot_paths){.use = SLOT_LOAD, .loaded = true};
+	}
 	all_stored.slot_count = 64;
 	none_stored = (struct kernel_paths){.slots = not_stored, .slot_count = 64, .reason = PATHS_CLEAR};
 	cr_assert_eq(protect_start(), 0);

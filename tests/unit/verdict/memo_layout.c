@@ -14,7 +14,7 @@ Test(memo_layout, more_parameters_and_larger_ones, .init = set_up)
 			params[i] = i + 1 < count ? &none : &value;
 		params[count] = &number;
 		judge(reading, params);
-		cr_assert_eq(passes(reading, params), count <= 52, "%u parameters and the number", count);
+		cr_assert_eq(passes(reading, params), count <= 56, "%u parameters and the number", count);
 	}
 }
 
@@ -50,6 +50,8 @@ Test(memo_layout, long_parameters, .init = set_up)
 	static struct slot_paths nowhere[LONGEST];
 	static struct kernel_paths paths = {.slots = nowhere, .slot_count = LONGEST, .reason = PATHS_CLEAR};
 	void *params[] = {block, &after};
+	for (size_t i = 0; i < LONGEST; i++)
+		nowhere[i].use = SLOT_LOAD;
 	for (unsigned words = 250; words < 520; words++) {
 		CUfunction reading = function(WIDE + words - WIDE_WORDS, 1);
 		has_paths(reading, &paths);
@@ -148,6 +150,92 @@ Test(memo_layout, a_number_far_behind_that_an_answer_hangs_on, .init = set_up)
 	judge(of, params);
 	numbers[300] = 8;
 	cr_assert(!passes(of, params));
+}
+
+/* Words that the code takes for no address may look like any. */
+Test(memo_layout, numbers_are_not_looked_at, .init = set_up)
+{
+	static struct slot_paths slots[] = {
+		{.use = SLOT_NONE}, {.use = SLOT_STORE}, {.use = SLOT_NONE}, {.use = SLOT_LOAD}};
+	static struct kernel_paths paths = {.slots = slots, .slot_count = 4, .reason = PATHS_CLEAR}, unclear;
+	uint64_t values[4] = {0};
+	int number = 7;
+	void *params[] = {&values[0], &values[1], &values[2], &values[3], &number};
+	CUfunction of = function(1, 4), other = function(2, 4);
+	has_paths(of, &paths);
+	judge(of, params);
+	uint64_t clean = hook_counted(COUNT_CLEAN);
+	for (unsigned i = 0; i < 4; i++) {
+		values[i] = BESIDE;
+		cr_assert_eq(passes(of, params), slots[i].use == SLOT_NONE, "%u", i);
+		judge_often(of, params);
+		cr_assert(passes(of, params), "%u, again", i);
+		cr_assert_eq(hook_counted(COUNT_CLEAN) - clean, i == 3);
+		values[i] = 0;
+	}
+	/* Of code that is not understood each word may be one. */
+	unclear = paths;
+	unclear.reason = PATHS_TABLE;
+	has_paths(other, &unclear);
+	judge(other, params);
+	for (unsigned i = 0; i < 4; i++) {
+		values[i] = BESIDE;
+		cr_assert(!passes(other, params), "%u", i);
+		values[i] = 0;
+	}
+	/* One that was left out need not be there: the driver says so. */
+	params[0] = NULL;
+	cr_assert(passes(of, params));
+	cr_assert(!passes(other, params));
+}
+
+/* Launches that concern nothing never ask for their code, and many words of each are looked at: until that has taken as long as to ask. Once. */
+Test(memo_layout, many_words_are_asked_about, .init = set_up)
+{
+	enum { WORDS = 400, LAUNCHES = 1000 };
+	static uint64_t block[WORDS];
+	CUfunction wide = function(WIDE + WORDS - WIDE_WORDS, 1), small = function(1, 8), *both[] = {&wide, &small};
+	int number = 7;
+	void *params[] = {block, block, block, block, block, block, block, block, &number};
+	for (unsigned i = 0; i < 2; i++) {
+		unsigned passed = 0;
+		judge(*both[i], params);
+		for (unsigned nth = 0; nth < LAUNCHES; nth++) {
+			if (passes(*both[i], params))
+				passed++;
+			else
+				judge(*both[i], params);
+		}
+		cr_assert_eq(passed, LAUNCHES - !i);
+		cr_assert_eq(function_paths(function_info(*both[i])) != NULL, !i);
+	}
+}
+
+/* What was kept while all words were looked at is of no use when some are not: which word is which has changed. */
+Test(memo_layout, what_is_looked_at_changes, .init = set_up)
+{
+	static struct slot_paths slots[] = {{.use = SLOT_NONE}, {.use = SLOT_NONE},  {.use = SLOT_NONE},
+	                                    {.use = SLOT_NONE}, {.use = SLOT_STORE}, {.use = SLOT_NONE}};
+	static struct kernel_paths paths = {.slots = slots, .slot_count = 6, .reason = PATHS_CLEAR};
+	uint64_t values[6] = {0}, in_granule = 0xa000;
+	int number = 7;
+	void *params[] = {&values[0], &values[1], &values[2], &values[3], &values[4], &values[5], &number};
+	CUfunction of = function(1, 6);
+	values[0] = in_granule;
+	judge(of, params);
+	cr_assert(passes(of, params), "it concerns nothing, and is kept as such");
+	cr_assert(neighbours_join(0xa000, 0xb000));
+	values[0] = 0;
+	judge(of, params);
+	has_paths(of, &paths);
+	values[0] = in_granule;
+	judge(of, params);
+	cr_assert(passes(of, params));
+	values[0] = 0;
+	values[4] = in_granule;
+	cr_assert(!passes(of, params), "the first that is looked at is another");
+	judge_often(of, params);
+	cr_assert(passes(of, params));
 }
 
 /* What nobody launches any more makes room, wherever addresses are multiples of 16. */
