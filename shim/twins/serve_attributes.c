@@ -202,12 +202,16 @@ CUresult serve_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle,
 	return mapped_by_us((CUdeviceptr)addr) ? CUDA_ERROR_INVALID_VALUE : drv.cuMemRetainAllocationHandle(handle, addr);
 }
 
-/* A driver (580) says of plain memory, too, who may access it. Of a block but no allocation nothing is said. */
+/* A driver (580) takes the question for plain memory, too, and answers that nobody has access. A block is mapped between its allocations as well. */
 CUresult serve_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
 {
 	struct serve_fact fact = serve_used() ? serve_fact(ptr) : (struct serve_fact){.inside = false};
 
-	return fact.inside && !fact.live ? CUDA_ERROR_INVALID_VALUE : drv.cuMemGetAccess(flags, location, ptr);
+	CUresult result = drv.cuMemGetAccess(flags, location, ptr);
+	if (!fact.inside || result != CUDA_SUCCESS)
+		return result;
+	*flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	return fact.live ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* The driver's pitch is a multiple of this; 0: not known yet. By device. */

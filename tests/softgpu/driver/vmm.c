@@ -338,17 +338,19 @@ CUresult sg_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *locat
 {
 	CUresult status = CUDA_ERROR_INVALID_VALUE;
 
-	if (flags == NULL || location == NULL || location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
-	    !sg_is_device(location->id))
+	if (flags == NULL || location == NULL)
 		return status;
+	bool device = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
+	if (device && !sg_is_device(location->id))
+		return CUDA_ERROR_INVALID_DEVICE;
+	*flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	sg_lock();
 	const struct sg_allocation *memory = sg_allocation_at(ptr);
-	/* Memory of cuMemAlloc has an answer, too: its own device may write it. */
-	bool mapping = memory != NULL && memory->kind == SG_MEMORY_MAPPING;
-	if (mapping || (memory != NULL && memory->kind == SG_MEMORY_DEVICE)) {
-		*flags = mapping || location->id == memory->device ? sg_access_of(memory->access, location->id)
-		                                                   : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	if (memory != NULL && memory->kind == SG_MEMORY_MAPPING && device) {
+		*flags = sg_access_of(memory->access, location->id);
 		status = CUDA_SUCCESS;
+	} else if (memory != NULL && (memory->kind == SG_MEMORY_DEVICE || memory->kind == SG_MEMORY_POOL)) {
+		status = CUDA_SUCCESS; /* it may be asked, and nobody has access */
 	}
 	sg_unlock();
 	return status;
