@@ -1,33 +1,48 @@
 #include "shim/kernels/sets.h"
 
+#include <emmintrin.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define FIRST_ROOM 256
+#define LARGE_ROOM 1024
 #define LEAST_ROOM 64
 #define FIRST_JOIN_BITS 10
 #define MOST_JOIN_BITS 12
 #define SETS_MOST 65000               /* names behind are free for others' marks */
 #define BYTES_LIMIT ((size_t)8 << 20) /* of all sets of one kernel */
 
-/* Each word by a factor of its own, so that no product waits for another. */
+/* Two words of a set at a time: it has an even number of them, and SSE2 is part of x86-64. */
+static inline __m128i two(const uint64_t *bits)
+{
+	return _mm_loadu_si128((const __m128i *)(const void *)bits);
+}
+
+/* Of each word, with a key of its own, both halves times one another: no product waits for another. */
 static uint64_t hash(const uint64_t *bits, size_t count)
 {
-	uint64_t h = 0, factor = 0x9e3779b97f4a7c15u;
-	for (size_t i = 0; i < count; i++, factor += 0xd1342543de82ef96u)
-		h += (bits[i] ^ bits[i] >> 32) * factor;
+	const __m128i step = _mm_set_epi64x((long long)0xd1342543de82ef96u, (long long)0x2545f4914f6cdd1du);
+	__m128i key = _mm_set_epi64x((long long)0x9e3779b97f4a7c15u, (long long)0xff51afd7ed558ccdu), sum = key;
+	for (size_t i = 0; i < count; i += 2) {
+		__m128i word = two(bits + i), mixed = _mm_xor_si128(word, key);
+		sum = _mm_add_epi64(sum, _mm_add_epi64(word, _mm_mul_epu32(mixed, _mm_srli_epi64(mixed, 32))));
+		key = _mm_add_epi64(key, step);
+	}
+	uint64_t h = (uint64_t)_mm_cvtsi128_si64(sum) * 0x9e3779b97f4a7c15u +
+	             (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(sum, sum));
 	h = (h ^ h >> 32) * 0xff51afd7ed558ccdu;
 	return h ^ h >> 32;
 }
 
-int sets_init(struct sets *sets, size_t universe)
+int sets_init(struct sets *sets, size_t universe, bool many)
 {
+	uint32_t room = many ? LARGE_ROOM : FIRST_ROOM;
 	*sets = (struct sets){.half = (universe + 63) / 64,
 	                      .count = 1,
-	                      .room = FIRST_ROOM,
-	                      .place_count = 4 * FIRST_ROOM,
-	                      .join_bits = FIRST_JOIN_BITS};
+	                      .room = room,
+	                      .place_count = 4 * room,
+	                      .join_bits = many ? MOST_JOIN_BITS : FIRST_JOIN_BITS};
 	sets->half += !sets->half;
 	/* Wide sets begin with fewer: the limit is that of grow(). */
 	while (sets->room > LEAST_ROOM && sets->room * 2 * sets->half * sizeof *sets->bits > BYTES_LIMIT) {
@@ -155,17 +170,24 @@ set_id sets_one(struct sets *sets, size_t member)
 	return sets_range(sets, member, member + 1);
 }
 
+static inline bool is_zero(__m128i words)
+{
+	return _mm_movemask_epi8(_mm_cmpeq_epi8(words, _mm_setzero_si128())) == 0xffff;
+}
+
 set_id sets_join_anew(struct sets *sets, set_id a, set_id b)
 {
-	uint64_t *bits = sets->bits + (size_t)sets->count * 2 * sets->half, beyond_a = 0, beyond_b = 0;
+	uint64_t *bits = sets->bits + (size_t)sets->count * 2 * sets->half;
 	const uint64_t *x = sets_bits(sets, a), *y = sets_bits(sets, b);
-	for (size_t i = 0; i < 2 * sets->half; i++) {
-		bits[i] = x[i] | y[i];
-		beyond_a |= bits[i] ^ x[i];
-		beyond_b |= bits[i] ^ y[i];
+	__m128i beyond_a = _mm_setzero_si128(), beyond_b = beyond_a;
+	for (size_t i = 0; i < 2 * sets->half; i += 2) {
+		__m128i of_a = two(x + i), of_b = two(y + i);
+		_mm_storeu_si128((__m128i *)(void *)(bits + i), _mm_or_si128(of_a, of_b));
+		beyond_a = _mm_or_si128(beyond_a, _mm_andnot_si128(of_a, of_b));
+		beyond_b = _mm_or_si128(beyond_b, _mm_andnot_si128(of_b, of_a));
 	}
 	/* Mostly one of them is all of it. */
-	set_id result = !beyond_a ? a : !beyond_b ? b : keep(sets);
+	set_id result = is_zero(beyond_a) ? a : is_zero(beyond_b) ? b : keep(sets);
 	uint32_t pair = (uint32_t)a << 16 | b;
 	*sets_join_place(sets, pair) = (uint64_t)result << 32 | pair;
 	return result;

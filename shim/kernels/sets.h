@@ -35,8 +35,8 @@ struct sets {
 	int error;          /* 0, -ENOMEM, or -E2BIG past the limit: all answers since are meaningless */
 };
 
-/* `universe`: members are 0..universe-1, each also in a scaled form. 0 or -ENOMEM. */
-int sets_init(struct sets *sets, size_t universe);
+/* `universe`: members are 0..universe-1, each also in a scaled form. `many`: some hundred sets are to come, for which there is room at once. 0 or -ENOMEM. */
+int sets_init(struct sets *sets, size_t universe, bool many);
 void sets_free(struct sets *sets);
 
 set_id sets_one(struct sets *sets, size_t member);

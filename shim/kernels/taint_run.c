@@ -8,6 +8,8 @@
 #define WORK_LIMIT                                                                                                     \
 	1200000 /* instructions, and 16 for each flow into a block: three times what the largest seen needs */
 
+#define MANY 1500 /* instructions: of kernels with more, most have more sets than sets_init() begins with */
+
 const struct taint_live taint_all = {{~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0),
                                       ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0)}};
 /* What a place begins with becomes what the registers hold now. */
@@ -159,9 +161,9 @@ static int prepare(struct taint *t)
 	if (!err)
 		err = prepare_entries(t);
 	if (!err)
-		err = sets_init(&t->sets, FROM_PARAMS + t->word_count + 1);
+		err = sets_init(&t->sets, FROM_PARAMS + t->word_count + 1, t->program->count > MANY);
 	if (!err)
-		err = sets_init(&t->targets, t->program->armed_count);
+		err = sets_init(&t->targets, t->program->armed_count, false);
 	if (err)
 		return err;
 	prepare_params(t);

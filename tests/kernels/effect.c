@@ -69,7 +69,7 @@ static void set_up(struct stage *stage, unsigned sm)
 	t->ones = calloc(FROM_PARAMS + WORDS + 1, sizeof *t->ones);
 	t->guards = &stage->guard;
 	stage->guard = 1;
-	if (sets_init(&t->sets, FROM_PARAMS + WORDS + 1) || sets_init(&t->targets, 8))
+	if (sets_init(&t->sets, FROM_PARAMS + WORDS + 1, false) || sets_init(&t->targets, 8, false))
 		abort();
 	t->all_params = sets_range(&t->sets, FROM_PARAMS, FROM_PARAMS + WORDS);
 	t->indexed_params = t->all_params;
