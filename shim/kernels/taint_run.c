@@ -180,6 +180,7 @@ int taint_run(const struct program *program, const uint8_t *facts, const struct 
 	t->paths = paths;
 	t->watch = watch;
 	t->facts = facts;
+	t->join = taint_can_join_wide() ? taint_join_wide : taint_join_narrow;
 	t->error = prepare(t);
 	if (!t->error && !t->stop)
 		solve(t);
