@@ -139,7 +139,8 @@ static void run(struct stage *stage, const struct before *before, bool recording
 {
 	struct taint *t = stage->t;
 	struct taint_step step = {.when = WHEN_FIRST, .plan = (uint8_t)plan};
-	struct taint_effect effect;
+	taint_packed reads[TAINT_EFFECT_READS];
+	struct taint_effect effect = {.reads = reads};
 	uint16_t last = SETS_NONE;
 	taint_effect(&stage->program, 0, &effect);
 	/* One result that is overwritten: in short it has a way of its own. */
@@ -311,7 +312,8 @@ static int check(struct stage *stage, const struct sass_row *row, unsigned form)
 		return 0;
 	static const uint8_t marks[] = {0, 0, 0, MARK_GLOBAL, MARK_FUNCTION, MARK_EXTERNAL, MARK_UNKNOWN};
 	stage->mark = marks[draw() % sizeof marks];
-	struct taint_effect effect;
+	taint_packed reads[TAINT_EFFECT_READS];
+	struct taint_effect effect = {.reads = reads};
 	taint_effect(&stage->program, 0, &effect);
 	const char *what = wrong(stage, &effect, draw() % 2);
 	if (what)
@@ -334,7 +336,8 @@ static unsigned long third_sources(void)
 		for (unsigned k = 0; k < 8; k++)
 			code[k] = (uint8_t)(low >> 8 * k);
 		sass_decode(&stage.program.machine, code, &stage.insn);
-		struct taint_effect effect;
+		taint_packed reads[TAINT_EFFECT_READS];
+		struct taint_effect effect = {.reads = reads};
 		taint_effect(&stage.program, 0, &effect);
 		for (unsigned k = 0; k < effect.read_count; k++)
 			if (taint_range_first(effect.reads[k]) % TAINT_UNIFORM == 0) {
