@@ -32,6 +32,7 @@ struct sets {
 	uint8_t *marks;     /* by set: the user's, 0 at first */
 	uint64_t *joins;    /* of two sets, direct-mapped, may forget: those two in the lower half, the result above */
 	unsigned join_bits; /* their number is 1 << join_bits */
+	bool wide;          /* gone through by wide registers (wide.h) */
 	int error;          /* 0, -ENOMEM, or -E2BIG past the limit: all answers since are meaningless */
 };
 

@@ -117,11 +117,9 @@ struct taint_judged {
 
 struct taint;
 
-/* The registers of t->source, those that are chosen, into the entry of a place, which is filled: those that are live there. Has any changed? (taint_join.c) */
+/* The registers of t->source, those that are chosen, into the entry of a place, which is filled: those that are live there. Has any changed? (taint_join.c; wide.h) */
 typedef bool taint_joins(struct taint *t, uint32_t place, const struct taint_live *chosen);
 taint_joins taint_join_narrow, taint_join_wide;
-/* Has the machine that this runs on what the wide one takes? */
-bool taint_can_join_wide(void);
 
 struct taint {
 	const struct program *program;

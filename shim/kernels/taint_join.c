@@ -1,8 +1,7 @@
-#include <cpuid.h>
 #include <immintrin.h>
-#include <stdatomic.h>
 
 #include "shim/kernels/taint.h"
+#include "shim/kernels/wide.h"
 
 /*
  * Registers of a state that flow into another one, a row of 64 after the other: by what each machine that runs x86-64 has, or 32 at a time where there is AVX-512.
@@ -87,8 +86,6 @@ bool taint_join_narrow(struct taint *t, uint32_t place, const struct taint_live 
 	return any != 0;
 }
 
-#define WIDE __attribute__((target("avx512f,avx512bw")))
-
 WIDE static inline uint64_t join_row_wide(struct taint *t, unsigned first, set_id *into, const set_id *from,
                                           uint64_t wanted)
 {
@@ -129,29 +126,4 @@ WIDE bool taint_join_wide(struct taint *t, uint32_t place, const struct taint_li
 		any |= changed;
 	}
 	return any != 0;
-}
-
-#define STATES_AVX512 0xe6 /* of XCR0: what a kernel keeps of a thread, SSE and AVX too */
-
-static bool find_wide(void)
-{
-	unsigned a, b, c, d, low, high;
-	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
-		return false;
-	__asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-	return (low & STATES_AVX512) == STATES_AVX512 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && b & bit_AVX512F &&
-	       b & bit_AVX512BW;
-}
-
-bool taint_can_join_wide(void)
-{
-	/* Asked once: in a virtual machine each question takes as long as a small kernel. All threads find the same. */
-	enum { NOT_ASKED, NO, YES };
-	static atomic_int known;
-	int answer = atomic_load_explicit(&known, memory_order_relaxed);
-	if (answer == NOT_ASKED) {
-		answer = find_wide() ? YES : NO;
-		atomic_store_explicit(&known, answer, memory_order_relaxed);
-	}
-	return answer == YES;
 }

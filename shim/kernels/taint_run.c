@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/kernels/wide.h"
+
 #define STATE_LIMIT ((size_t)28 << 20) /* bytes of the entries of all blocks of one kernel */
 #define WORK_LIMIT                                                                                                     \
 	1200000 /* instructions, and 16 for each flow into a block: three times what the largest seen needs */
@@ -180,7 +182,7 @@ int taint_run(const struct program *program, const uint8_t *facts, const struct 
 	t->paths = paths;
 	t->watch = watch;
 	t->facts = facts;
-	t->join = taint_can_join_wide() ? taint_join_wide : taint_join_narrow;
+	t->join = wide_is_there() ? taint_join_wide : taint_join_narrow;
 	t->error = prepare(t);
 	if (!t->error && !t->stop)
 		solve(t);

@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "shim/kernels/taint.h"
+#include "shim/kernels/wide.h"
 
-#define MEMBERS 100
-#define POOL 60 /* sets to draw from */
+#define MEMBERS 700 /* a set has 22 words */
+#define POOL 60     /* sets to draw from */
 #define PLACES 4
 #define ROWS (TAINT_REGISTERS / 64)
 
@@ -29,16 +30,17 @@ struct stage {
 };
 
 /* The same ones by the same names in each. */
-static void set_up(struct stage *stage)
+static void set_up(struct stage *stage, bool wide)
 {
 	struct taint *t = calloc(1, sizeof *t);
 	if (!t || sets_init(&t->sets, MEMBERS, false))
 		abort();
+	t->sets.wide = wide;
 	*stage = (struct stage){.t = t};
 	t->live.at = stage->live;
 	t->entries = stage->entries;
 	for (unsigned i = 1; i < POOL; i++)
-		taint_join(t, sets_one(&t->sets, i), sets_one(&t->sets, i * 7 % MEMBERS));
+		taint_join(t, sets_one(&t->sets, i * 11 % MEMBERS), sets_one(&t->sets, i * 97 % MEMBERS));
 }
 
 static void tear_down(struct stage *stage)
@@ -152,11 +154,11 @@ int main(int argc, char **argv)
 {
 	taint_joins *const joins[] = {join_plainly, taint_join_narrow, taint_join_wide};
 	struct stage stages[3];
-	unsigned count = taint_can_join_wide() ? 3 : 2;
+	unsigned count = wide_is_there() ? 3 : 2;
 	unsigned long rounds = argc > 1 ? strtoul(argv[1], NULL, 0) : 2000, changed = 0;
 	bool good = true;
 	for (unsigned i = 0; i < count; i++)
-		set_up(&stages[i]);
+		set_up(&stages[i], i == 2);
 	for (unsigned long round = 0; round < rounds && good; round++) {
 		good = round_of(joins, stages, count, &changed);
 		if (!good)
