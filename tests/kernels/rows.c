@@ -10,7 +10,7 @@
 #include "shim/kernels/wide.h"
 
 #define MEMBERS 700 /* a set has 22 words */
-#define POOL 60     /* sets to draw from */
+#define POOL 150    /* sets to draw from */
 #define PLACES 4
 #define ROWS (TAINT_REGISTERS / 64)
 
@@ -39,8 +39,13 @@ static void set_up(struct stage *stage, bool wide)
 	*stage = (struct stage){.t = t};
 	t->live.at = stage->live;
 	t->entries = stage->entries;
-	for (unsigned i = 1; i < POOL; i++)
-		taint_join(t, sets_one(&t->sets, i * 11 % MEMBERS), sets_one(&t->sets, i * 97 % MEMBERS));
+	/* Scaled ones, too: only they have anything in the second half of a set, where its last words are. Neighbours have a member in common. */
+	for (unsigned i = 1; i < POOL; i++) {
+		set_id plain =
+			taint_join(t, sets_one(&t->sets, i * 11 % MEMBERS), sets_one(&t->sets, (i + 1) * 11 % MEMBERS));
+		taint_join(t, plain,
+		           sets_turn(&t->sets, sets_one(&t->sets, MEMBERS - 1 - i * 53 % MEMBERS), SETS_SCALED));
+	}
 }
 
 static void tear_down(struct stage *stage)
