@@ -194,7 +194,7 @@ int constants_run(const struct program *program, struct paths_values *values, ui
 	c->values = values;
 	c->states = calloc(program->block_count + (size_t)1, sizeof *c->states);
 	c->queue = calloc(program->block_count / 64 + (size_t)1, sizeof *c->queue);
-	c->error = c->states && c->queue ? sets_init(&c->sets, program->params_bytes + (size_t)1) : -ENOMEM;
+	c->error = c->states && c->queue ? sets_init(&c->sets, program->params_bytes + (size_t)1, false) : -ENOMEM;
 	if (!c->error && solve(c))
 		collect(c, values, facts);
 	int err = c->error == -ENOMEM || c->sets.error == -ENOMEM ? -ENOMEM : 0;

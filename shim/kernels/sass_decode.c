@@ -99,8 +99,9 @@ static struct sass_operand const_operand(const struct sass_insn *insn)
 static inline bool has_third_source(const struct sass_insn *insn)
 {
 	static const bool two[512] = {
-		[OP_SEL] = true,   [OP_FSEL] = true,   [OP_IABS] = true, [OP_IMNMX] = true, [OP_SGXT] = true,
-		[OP_VIADD] = true, [OP_VIMNMX] = true, [OP_USEL] = true, [OP_UFLO] = true,  [OP_UPOPC] = true};
+		[OP_P2R] = true,  [OP_P2R_B] = true, [OP_UP2UR] = true, [OP_SEL] = true,   [OP_FSEL] = true,
+		[OP_IABS] = true, [OP_IMNMX] = true, [OP_SGXT] = true,  [OP_VIADD] = true, [OP_VIMNMX] = true,
+		[OP_USEL] = true, [OP_UFLO] = true,  [OP_UPOPC] = true};
 	return !two[insn->base];
 }
 

@@ -1,33 +1,87 @@
 #include "shim/kernels/sets.h"
 
 #include <errno.h>
+#include <immintrin.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/kernels/wide.h"
+
 #define FIRST_ROOM 256
+#define LARGE_ROOM 1024
 #define LEAST_ROOM 64
 #define FIRST_JOIN_BITS 10
 #define MOST_JOIN_BITS 12
 #define SETS_MOST 65000               /* names behind are free for others' marks */
 #define BYTES_LIMIT ((size_t)8 << 20) /* of all sets of one kernel */
 
-/* Each word by a factor of its own, so that no product waits for another. */
-static uint64_t hash(const uint64_t *bits, size_t count)
+/* Two words of a set at a time: it has an even number of them, and SSE2 is part of x86-64. */
+static inline __m128i two(const uint64_t *bits)
 {
-	uint64_t h = 0, factor = 0x9e3779b97f4a7c15u;
-	for (size_t i = 0; i < count; i++, factor += 0xd1342543de82ef96u)
-		h += (bits[i] ^ bits[i] >> 32) * factor;
+	return _mm_loadu_si128((const __m128i *)(const void *)bits);
+}
+
+static uint64_t stir(uint64_t h)
+{
 	h = (h ^ h >> 32) * 0xff51afd7ed558ccdu;
 	return h ^ h >> 32;
 }
 
-int sets_init(struct sets *sets, size_t universe)
+/* Of each word, with a key of its own, both halves times one another: no product waits for another. */
+static uint64_t hash_narrow(const uint64_t *bits, size_t count)
 {
+	const __m128i step = _mm_set_epi64x((long long)0xd1342543de82ef96u, (long long)0x2545f4914f6cdd1du);
+	__m128i key = _mm_set_epi64x((long long)0x9e3779b97f4a7c15u, (long long)0xff51afd7ed558ccdu), sum = key;
+	for (size_t i = 0; i < count; i += 2) {
+		__m128i word = two(bits + i), mixed = _mm_xor_si128(word, key);
+		sum = _mm_add_epi64(sum, _mm_add_epi64(word, _mm_mul_epu32(mixed, _mm_srli_epi64(mixed, 32))));
+		key = _mm_add_epi64(key, step);
+	}
+	return stir((uint64_t)_mm_cvtsi128_si64(sum) * 0x9e3779b97f4a7c15u +
+	            (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(sum, sum)));
+}
+
+/* Of the next eight words, or fewer at the end, those that are there. */
+static inline unsigned eight_at(size_t i, size_t count)
+{
+	return count - i < 8 ? (1u << (count - i)) - 1 : 0xff;
+}
+
+WIDE static uint64_t hash_wide(const uint64_t *bits, size_t count)
+{
+	static const uint64_t keys[8] = {0x9e3779b97f4a7c15u, 0xff51afd7ed558ccdu, 0xc4ceb9fe1a85ec53u,
+	                                 0xd1342543de82ef95u, 0x2545f4914f6cdd1du, 0xbf58476d1ce4e5b9u,
+	                                 0x94d049bb133111ebu, 0xda942042e4dd58b5u};
+	const __m512i step = _mm512_set1_epi64((long long)0xa0761d6478bd642fu);
+	__m512i key = _mm512_loadu_si512(keys), sum = key;
+	for (size_t i = 0; i < count; i += 8) {
+		__m512i word = _mm512_maskz_loadu_epi64((__mmask8)eight_at(i, count), bits + i),
+			mixed = _mm512_xor_si512(word, key);
+		sum = _mm512_add_epi64(sum,
+		                       _mm512_add_epi64(word, _mm512_mul_epu32(mixed, _mm512_srli_epi64(mixed, 32))));
+		key = _mm512_add_epi64(key, step);
+	}
+	uint64_t lanes[8], h = 0;
+	_mm512_storeu_si512(lanes, sum);
+	for (unsigned i = 0; i < 8; i++)
+		h += lanes[i];
+	return stir(h);
+}
+
+static uint64_t hash(const struct sets *sets, const uint64_t *bits)
+{
+	return sets->wide ? hash_wide(bits, 2 * sets->half) : hash_narrow(bits, 2 * sets->half);
+}
+
+int sets_init(struct sets *sets, size_t universe, bool many)
+{
+	uint32_t room = many ? LARGE_ROOM : FIRST_ROOM;
 	*sets = (struct sets){.half = (universe + 63) / 64,
 	                      .count = 1,
-	                      .room = FIRST_ROOM,
-	                      .place_count = 4 * FIRST_ROOM,
-	                      .join_bits = FIRST_JOIN_BITS};
+	                      .wide = wide_is_there(),
+	                      .room = room,
+	                      .place_count = 4 * room,
+	                      .join_bits = many ? MOST_JOIN_BITS : FIRST_JOIN_BITS};
 	sets->half += !sets->half;
 	/* Wide sets begin with fewer: the limit is that of grow(). */
 	while (sets->room > LEAST_ROOM && sets->room * 2 * sets->half * sizeof *sets->bits > BYTES_LIMIT) {
@@ -108,7 +162,7 @@ static int grow(struct sets *sets)
 	sets->places = places;
 	sets->place_count *= 2;
 	for (uint32_t i = 1; i < sets->count; i++) {
-		size_t at = hash(sets_bits(sets, (set_id)i), width) & (sets->place_count - 1);
+		size_t at = hash(sets, sets_bits(sets, (set_id)i)) & (sets->place_count - 1);
 		while (places[at])
 			at = (at + 1) & (sets->place_count - 1);
 		places[at] = (set_id)i;
@@ -121,7 +175,7 @@ static set_id keep(struct sets *sets)
 {
 	size_t width = 2 * sets->half;
 	const uint64_t *bits = sets_bits(sets, sets->count);
-	size_t at = hash(bits, width) & (sets->place_count - 1);
+	size_t at = hash(sets, bits) & (sets->place_count - 1);
 	for (; sets->places[at]; at = (at + 1) & (sets->place_count - 1))
 		if (!memcmp(sets_bits(sets, sets->places[at]), bits, width * sizeof *bits))
 			return sets->places[at];
@@ -155,17 +209,48 @@ set_id sets_one(struct sets *sets, size_t member)
 	return sets_range(sets, member, member + 1);
 }
 
+enum beyond { BEYOND_X = 1, BEYOND_Y = 2 };
+
+static inline bool is_zero(__m128i words)
+{
+	return _mm_movemask_epi8(_mm_cmpeq_epi8(words, _mm_setzero_si128())) == 0xffff;
+}
+
+/* What is in either. Is it more than what is in x, or in y: enum beyond. */
+static unsigned unite_narrow(uint64_t *bits, const uint64_t *x, const uint64_t *y, size_t count)
+{
+	__m128i beyond_x = _mm_setzero_si128(), beyond_y = beyond_x;
+	for (size_t i = 0; i < count; i += 2) {
+		__m128i of_x = two(x + i), of_y = two(y + i);
+		_mm_storeu_si128((__m128i *)(void *)(bits + i), _mm_or_si128(of_x, of_y));
+		beyond_x = _mm_or_si128(beyond_x, _mm_andnot_si128(of_x, of_y));
+		beyond_y = _mm_or_si128(beyond_y, _mm_andnot_si128(of_y, of_x));
+	}
+	return (is_zero(beyond_x) ? 0 : BEYOND_X) | (is_zero(beyond_y) ? 0u : BEYOND_Y);
+}
+
+WIDE static unsigned unite_wide(uint64_t *bits, const uint64_t *x, const uint64_t *y, size_t count)
+{
+	__m512i beyond_x = _mm512_setzero_si512(), beyond_y = beyond_x;
+	for (size_t i = 0; i < count; i += 8) {
+		__mmask8 there = (__mmask8)eight_at(i, count);
+		__m512i of_x = _mm512_maskz_loadu_epi64(there, x + i), of_y = _mm512_maskz_loadu_epi64(there, y + i);
+		_mm512_mask_storeu_epi64(bits + i, there, _mm512_or_si512(of_x, of_y));
+		beyond_x = _mm512_or_si512(beyond_x, _mm512_andnot_si512(of_x, of_y));
+		beyond_y = _mm512_or_si512(beyond_y, _mm512_andnot_si512(of_y, of_x));
+	}
+	return (_mm512_test_epi64_mask(beyond_x, beyond_x) ? BEYOND_X : 0) |
+	       (_mm512_test_epi64_mask(beyond_y, beyond_y) ? BEYOND_Y : 0u);
+}
+
 set_id sets_join_anew(struct sets *sets, set_id a, set_id b)
 {
-	uint64_t *bits = sets->bits + (size_t)sets->count * 2 * sets->half, beyond_a = 0, beyond_b = 0;
+	size_t width = 2 * sets->half;
+	uint64_t *bits = sets->bits + (size_t)sets->count * width;
 	const uint64_t *x = sets_bits(sets, a), *y = sets_bits(sets, b);
-	for (size_t i = 0; i < 2 * sets->half; i++) {
-		bits[i] = x[i] | y[i];
-		beyond_a |= bits[i] ^ x[i];
-		beyond_b |= bits[i] ^ y[i];
-	}
+	unsigned beyond = sets->wide ? unite_wide(bits, x, y, width) : unite_narrow(bits, x, y, width);
 	/* Mostly one of them is all of it. */
-	set_id result = !beyond_a ? a : !beyond_b ? b : keep(sets);
+	set_id result = !(beyond & BEYOND_X) ? a : !(beyond & BEYOND_Y) ? b : keep(sets);
 	uint32_t pair = (uint32_t)a << 16 | b;
 	*sets_join_place(sets, pair) = (uint64_t)result << 32 | pair;
 	return result;

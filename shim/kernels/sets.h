@@ -32,11 +32,12 @@ struct sets {
 	uint8_t *marks;     /* by set: the user's, 0 at first */
 	uint64_t *joins;    /* of two sets, direct-mapped, may forget: those two in the lower half, the result above */
 	unsigned join_bits; /* their number is 1 << join_bits */
+	bool wide;          /* gone through by wide registers (wide.h) */
 	int error;          /* 0, -ENOMEM, or -E2BIG past the limit: all answers since are meaningless */
 };
 
-/* `universe`: members are 0..universe-1, each also in a scaled form. 0 or -ENOMEM. */
-int sets_init(struct sets *sets, size_t universe);
+/* `universe`: members are 0..universe-1, each also in a scaled form. `many`: some hundred sets are to come, for which there is room at once. 0 or -ENOMEM. */
+int sets_init(struct sets *sets, size_t universe, bool many);
 void sets_free(struct sets *sets);
 
 set_id sets_one(struct sets *sets, size_t member);

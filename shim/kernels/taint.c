@@ -7,7 +7,8 @@
 /* Was it written under the guard of the instruction being run, in this block? */
 static bool is_current(const struct taint *t, const struct taint_guarded *entry)
 {
-	return entry->stamp == t->stamp && entry->guard == t->guards[t->insn] && entry->guard != GUARDS_UNKNOWN;
+	/* Without branches: whether it was is not foreseen. */
+	return (entry->stamp == t->stamp) & (entry->guard == t->guards[t->insn]) & (entry->guard != GUARDS_UNKNOWN);
 }
 
 /* A register is read under the guard of the instruction: only what it holds when that is true counts. */
@@ -443,24 +444,19 @@ static void ask_step(struct taint *t, struct taint_step *step)
 void taint_steps(struct taint *t, struct taint_step *step, struct taint_step *end)
 {
 	unsigned recording = t->recording;
-	while (step < end) {
-		switch (step->pace[recording]) {
-		case PACE_UNPLANNED:
+	for (; step < end; step++) {
+		if (step->pace[recording] == PACE_UNPLANNED) {
 			plan(t, step);
 			if (t->stop)
 				return;
-			continue;
-		case PACE_SKIP:
-			break;
-		case PACE_SHORT:
+		}
+		if (step->pace[recording] == PACE_SHORT) {
 			take_result(t, step, taint_short_result(t, step));
 			keep_literal(t, step);
-			break;
-		default:
+		} else if (step->pace[recording] == PACE_ASK) {
 			ask_step(t, step);
 			if (t->stop)
 				return;
 		}
-		step++;
 	}
 }

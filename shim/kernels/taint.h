@@ -115,6 +115,12 @@ struct taint_judged {
 };
 #define TAINT_JUDGED 64
 
+struct taint;
+
+/* The registers of t->source, those that are chosen, into the entry of a place, which is filled: those that are live there. Has any changed? (taint_join.c; wide.h) */
+typedef bool taint_joins(struct taint *t, uint32_t place, const struct taint_live *chosen);
+taint_joins taint_join_narrow, taint_join_wide;
+
 struct taint {
 	const struct program *program;
 	struct kernel_paths *paths;
@@ -130,6 +136,7 @@ struct taint {
 	set_id *entry_sets;
 	uint8_t rows[TAINT_REGISTERS / 64]; /* of the registers, those in which any is live anywhere */
 	unsigned row_count;
+	taint_joins *join;
 	uint64_t *queue; /* a bit for each place that waits */
 	uint32_t work;
 	uint32_t sweep; /* the place that ran last */

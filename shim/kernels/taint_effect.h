@@ -19,11 +19,12 @@ static inline unsigned taint_range_first(taint_packed range)
 }
 static inline unsigned taint_range_count(taint_packed range)
 {
-	return range >> 9 & 15;
+	return range >> 9;
 }
 
 #define TAINT_WRITES 6 /* three, each in two */
 #define TAINT_READS 14
+#define TAINT_EFFECT_READS (TAINT_READS + 3)
 
 struct taint_effect {
 	uint8_t kill_count, write_count, read_count;
@@ -32,7 +33,7 @@ struct taint_effect {
 	bool again; /* what it does depends on more than the registers it reads and what is stored: runs whenever its block does */
 	bool recalls;                          /* depends on what is stored */
 	taint_packed writes[TAINT_WRITES + 1]; /* first those that leave nothing of what was there; none of it behind them */
-	taint_packed reads[TAINT_READS + 3]; /* none of it, three times, behind them */
+	taint_packed *reads; /* the caller's room for TAINT_EFFECT_READS: up to TAINT_READS, and none of it, three times, behind them */
 };
 
 /* Of instruction `at` of the program. A superset of the reads and, as to `kills`, a subset. */

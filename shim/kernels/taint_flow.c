@@ -1,4 +1,3 @@
-#include <emmintrin.h>
 #include <string.h>
 
 #include "shim/kernels/taint.h"
@@ -49,83 +48,12 @@ bool taint_pop(struct taint *t, uint32_t *ret_place)
 	return true;
 }
 
-/* Rows of registers are looked at eight at a time: SSE2 is part of x86-64. */
-static inline __m128i eight(const set_id *sets)
-{
-	return _mm_loadu_si128((const __m128i *)(const void *)sets);
-}
-
-/* A bit for each register that differs between two rows. */
-static inline uint64_t find_differing(const set_id *a, const set_id *b)
-{
-	uint64_t differing = 0;
-	for (unsigned i = 0; i < 64; i += 16) {
-		__m128i low = _mm_cmpeq_epi16(eight(a + i), eight(b + i)),
-			high = _mm_cmpeq_epi16(eight(a + i + 8), eight(b + i + 8));
-		differing |= (uint64_t)(uint16_t)~_mm_movemask_epi8(_mm_packs_epi16(low, high)) << i;
-	}
-	return differing;
-}
-
-/* Of eight registers those that are wanted grow as they did last, where they do. A bit for each that does not. */
-static inline unsigned grow_eight(const struct taint_growth *growth, unsigned first, set_id *into, const set_id *from,
-                                  unsigned wanted)
-{
-	__m128i bits = _mm_set_epi16(128, 64, 32, 16, 8, 4, 2, 1), before = eight(into), after = eight(from),
-		chosen = _mm_cmpeq_epi16(_mm_and_si128(_mm_set1_epi16((short)wanted), bits), bits),
-		alike = _mm_and_si128(_mm_cmpeq_epi16(before, eight(growth->before + first)),
-	                              _mm_cmpeq_epi16(after, eight(growth->after + first)));
-	chosen = _mm_and_si128(chosen, alike);
-	before = _mm_or_si128(_mm_andnot_si128(chosen, before), _mm_and_si128(chosen, after));
-	_mm_storeu_si128((__m128i *)(void *)into, before);
-	return wanted & ~(unsigned)_mm_movemask_epi8(_mm_packs_epi16(chosen, _mm_setzero_si128()));
-}
-
-/* Did it change? */
-static bool join_register(struct taint *t, unsigned reg, set_id *into, set_id from)
-{
-	set_id before = *into;
-	*into = sets_join(&t->sets, before, from);
-	if (*into == from) {
-		t->growth.before[reg] = before;
-		t->growth.after[reg] = from;
-	}
-	return *into != before;
-}
-
-/* From one row of registers, the first of which is `first`, into another: those that are wanted. Which have changed? */
-static inline uint64_t join_row(struct taint *t, unsigned first, set_id *into, const set_id *from, uint64_t wanted)
-{
-	uint64_t changed = find_differing(into, from) & wanted, others = 0;
-	for (uint64_t bits = changed; bits;) {
-		unsigned at = (unsigned)__builtin_ctzll(bits) & ~7u;
-		others |= (uint64_t)grow_eight(&t->growth, first + at, into + at, from + at, bits >> at & 0xff) << at;
-		bits &= ~((uint64_t)0xff << at);
-	}
-	for (; others; others &= others - 1) {
-		size_t reg = (size_t)__builtin_ctzll(others);
-		if (!join_register(t, first + (unsigned)reg, into + reg, from[reg]))
-			changed &= ~((uint64_t)1 << reg);
-	}
-	return changed;
-}
-
-/* The registers of t->source, those that are chosen, into the entry of a place: those that are live there. */
+/* The registers of t->source, those that are chosen, into the entry of a place: those that are live there. Has any changed? */
 static bool join_registers(struct taint *t, uint32_t place, const struct taint_live *chosen)
 {
-	struct taint_entry *entry = &t->entries[place];
-	set_id *into = entry->sets;
-	uint64_t any = 0;
-	if (!entry->filled)
-		taint_clear_entry(t, entry);
-	for (unsigned i = 0; i < t->row_count; i++, into += 64) {
-		unsigned row = t->rows[i];
-		uint64_t wanted = t->live.at[place].bits[row] & chosen->bits[row];
-		uint64_t changed = wanted ? join_row(t, row * 64, into, t->source.rows[i], wanted) : 0;
-		entry->changed.bits[row] |= changed;
-		any |= changed;
-	}
-	return any != 0;
+	if (!t->entries[place].filled)
+		taint_clear_entry(t, &t->entries[place]);
+	return t->join(t, place, chosen);
 }
 
 /* ... into one where nothing came before: all of them, which for those that are not live means nothing. */

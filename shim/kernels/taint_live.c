@@ -15,6 +15,8 @@
 #define SHORT                                                                                                          \
 	4 /* ranges of most instructions: one that is written, or none of it, and three that are read, or none of them */
 
+#define ROOM (TAINT_WRITES + TAINT_EFFECT_READS) /* for those of one more */
+
 /* An instruction: what becomes of a struct taint_step where it is needed. */
 struct packed_insn {
 	uint32_t ranges; /* SHORT of them, or what is written, then what is read */
@@ -39,7 +41,7 @@ struct search {
 
 static int make_room(struct search *search)
 {
-	if (search->range_count + TAINT_WRITES + TAINT_READS <= search->range_room)
+	if (search->range_count + ROOM <= search->range_room)
 		return 0;
 	size_t room = 2 * search->range_room;
 	taint_packed *ranges = realloc(search->ranges, room * sizeof *ranges);
@@ -50,17 +52,17 @@ static int make_room(struct search *search)
 	return 0;
 }
 
+/* Of an effect whose reads lie behind the place of one write. */
 static bool pack_ranges(struct search *search, const struct taint_effect *effect)
 {
 	taint_packed *to = search->ranges + search->range_count;
 	if (effect->write_count <= 1 && effect->read_count < SHORT) {
 		to[0] = effect->writes[0];
-		memcpy(to + 1, effect->reads, (SHORT - 1) * sizeof *to);
 		search->range_count += SHORT;
 		return true;
 	}
+	memmove(to + effect->write_count, effect->reads, effect->read_count * sizeof *to);
 	memcpy(to, effect->writes, effect->write_count * sizeof *to);
-	memcpy(to + effect->write_count, effect->reads, effect->read_count * sizeof *to);
 	search->range_count += effect->write_count + (size_t)effect->read_count;
 	return false;
 }
@@ -72,6 +74,8 @@ static int pack_insn(struct search *search, uint32_t at, struct taint_live *writ
 	struct packed_insn *insn = &search->insns[at];
 	if (make_room(search))
 		return -ENOMEM;
+	/* Not copied from where they have just been written, several at once: that would wait for them. */
+	effect.reads = search->ranges + search->range_count + 1;
 	taint_effect(search->program, at, &effect);
 	insn->ranges = (uint32_t)search->range_count;
 	insn->is_short = pack_ranges(search, &effect);
@@ -300,14 +304,11 @@ static void search_back(struct search *search)
 }
 
 /* What an instruction that always runs does for its block. */
-static void sum_up(const struct packed_insn *insn, const taint_packed *ranges, struct taint_summary *summary)
+static inline void sum_up(const struct packed_insn *insn, const taint_packed *ranges, struct taint_summary *summary)
 {
 	unsigned count = insn->write_count + (unsigned)insn->read_count;
 	if (insn->is_short) {
-		uint64_t bits = taint_range_bits(ranges[0]), kills = -(uint64_t)(insn->kill_count != 0);
-		unsigned word = taint_range_first(ranges[0]) / 64;
-		summary->killed.bits[word] |= bits & kills;
-		summary->touched.bits[word] |= bits & ~kills;
+		taint_live_add(insn->kill_count ? &summary->killed : &summary->touched, ranges[0]);
 		for (unsigned i = 1; i < SHORT; i++)
 			taint_live_add(&summary->touched, ranges[i]);
 		return;
@@ -347,12 +348,12 @@ static struct taint_step *list_block(const struct search *search, uint32_t id, c
                                      struct taint_step *to, struct taint_summary *summary)
 {
 	const struct block *block = &search->program->blocks[id];
+	unsigned when = 0;
 	for (uint32_t at = block->first; at <= block->last; at++) {
 		const struct packed_insn *insn = &search->insns[at];
 		if (insn->need == NEED_NOT)
 			continue;
-		summary->recalls |= insn->when & WHEN_STORED;
-		summary->tells |= insn->when & WHEN_RECORDING;
+		when |= insn->when;
 		if (facts && facts[at] & FACT_NEVER)
 			continue;
 		make_step(search, at, results, to);
@@ -362,6 +363,8 @@ static struct taint_step *list_block(const struct search *search, uint32_t id, c
 		summary->arms |= class == SASS_ARM || class == SASS_ARM_FROM_REGISTER;
 		to++;
 	}
+	summary->recalls = when & WHEN_STORED;
+	summary->tells = when & WHEN_RECORDING;
 	summary->tells |= block->kind == BLOCK_BROKEN || block->kind == BLOCK_TABLE_UNKNOWN ||
 	                  block->kind == BLOCK_CALL_UNKNOWN;
 	return to;
@@ -393,7 +396,7 @@ static int list_steps(const struct search *search, const uint8_t *facts, struct 
 
 int taint_live_find(const struct program *program, const uint8_t *facts, struct taint_liveness *ret_liveness)
 {
-	size_t blocks = program->block_count, room = (size_t)SHORT * program->count + TAINT_WRITES + TAINT_READS;
+	size_t blocks = program->block_count, room = (size_t)SHORT * program->count + ROOM;
 	struct search search = {.program = program,
 	                        .insns = calloc(program->count + (size_t)1, sizeof *search.insns),
 	                        .ranges = malloc(room * sizeof *search.ranges),

@@ -86,7 +86,9 @@ struct taint_liveness {
 
 static inline uint64_t taint_range_bits(taint_packed range)
 {
-	return (((uint64_t)1 << taint_range_count(range)) - 1) << taint_range_first(range) % 64;
+	static const uint16_t ones[16] = {0,    0x1,   0x3,   0x7,   0xf,   0x1f,   0x3f,   0x7f,
+	                                  0xff, 0x1ff, 0x3ff, 0x7ff, 0xfff, 0x1fff, 0x3fff, 0x7fff};
+	return (uint64_t)ones[taint_range_count(range)] << taint_range_first(range) % 64;
 }
 
 static inline bool taint_live_any(const struct taint_live *live, taint_packed range)

@@ -4,9 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/kernels/wide.h"
+
 #define STATE_LIMIT ((size_t)28 << 20) /* bytes of the entries of all blocks of one kernel */
 #define WORK_LIMIT                                                                                                     \
 	1200000 /* instructions, and 16 for each flow into a block: three times what the largest seen needs */
+
+#define MANY 1500 /* instructions: of kernels with more, most have more sets than sets_init() begins with */
 
 const struct taint_live taint_all = {{~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0),
                                       ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0)}};
@@ -159,9 +163,9 @@ static int prepare(struct taint *t)
 	if (!err)
 		err = prepare_entries(t);
 	if (!err)
-		err = sets_init(&t->sets, FROM_PARAMS + t->word_count + 1);
+		err = sets_init(&t->sets, FROM_PARAMS + t->word_count + 1, t->program->count > MANY);
 	if (!err)
-		err = sets_init(&t->targets, t->program->armed_count);
+		err = sets_init(&t->targets, t->program->armed_count, false);
 	if (err)
 		return err;
 	prepare_params(t);
@@ -178,6 +182,7 @@ int taint_run(const struct program *program, const uint8_t *facts, const struct 
 	t->paths = paths;
 	t->watch = watch;
 	t->facts = facts;
+	t->join = wide_is_there() ? taint_join_wide : taint_join_narrow;
 	t->error = prepare(t);
 	if (!t->error && !t->stop)
 		solve(t);

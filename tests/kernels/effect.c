@@ -69,7 +69,7 @@ static void set_up(struct stage *stage, unsigned sm)
 	t->ones = calloc(FROM_PARAMS + WORDS + 1, sizeof *t->ones);
 	t->guards = &stage->guard;
 	stage->guard = 1;
-	if (sets_init(&t->sets, FROM_PARAMS + WORDS + 1) || sets_init(&t->targets, 8))
+	if (sets_init(&t->sets, FROM_PARAMS + WORDS + 1, false) || sets_init(&t->targets, 8, false))
 		abort();
 	t->all_params = sets_range(&t->sets, FROM_PARAMS, FROM_PARAMS + WORDS);
 	t->indexed_params = t->all_params;
@@ -139,7 +139,8 @@ static void run(struct stage *stage, const struct before *before, bool recording
 {
 	struct taint *t = stage->t;
 	struct taint_step step = {.when = WHEN_FIRST, .plan = (uint8_t)plan};
-	struct taint_effect effect;
+	taint_packed reads[TAINT_EFFECT_READS];
+	struct taint_effect effect = {.reads = reads};
 	uint16_t last = SETS_NONE;
 	taint_effect(&stage->program, 0, &effect);
 	/* One result that is overwritten: in short it has a way of its own. */
@@ -311,7 +312,8 @@ static int check(struct stage *stage, const struct sass_row *row, unsigned form)
 		return 0;
 	static const uint8_t marks[] = {0, 0, 0, MARK_GLOBAL, MARK_FUNCTION, MARK_EXTERNAL, MARK_UNKNOWN};
 	stage->mark = marks[draw() % sizeof marks];
-	struct taint_effect effect;
+	taint_packed reads[TAINT_EFFECT_READS];
+	struct taint_effect effect = {.reads = reads};
 	taint_effect(&stage->program, 0, &effect);
 	const char *what = wrong(stage, &effect, draw() % 2);
 	if (what)
@@ -334,7 +336,8 @@ static unsigned long third_sources(void)
 		for (unsigned k = 0; k < 8; k++)
 			code[k] = (uint8_t)(low >> 8 * k);
 		sass_decode(&stage.program.machine, code, &stage.insn);
-		struct taint_effect effect;
+		taint_packed reads[TAINT_EFFECT_READS];
+		struct taint_effect effect = {.reads = reads};
 		taint_effect(&stage.program, 0, &effect);
 		for (unsigned k = 0; k < effect.read_count; k++)
 			if (taint_range_first(effect.reads[k]) % TAINT_UNIFORM == 0) {

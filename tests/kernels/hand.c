@@ -53,6 +53,10 @@ struct word {
 	W(0x00000000ff000803 | GUARD(g) | UINT64_C(r) << 16 | UINT64_C(mask) << 32, 0x000fe40000000000)
 #define OUT_OVER(r, s, mask)                                                                                           \
 	W(0x0000000000000803 | ALWAYS | UINT64_C(r) << 16 | UINT64_C(s) << 24 | UINT64_C(mask) << 32, 0x000fe40000000000)
+#define TO_UNIFORM W(0x00000000020602ca | ALWAYS, 0x000fe200000e0000) /* R2UR UR6, R2 */
+#define UNIFORM_OUT_OVER(mask)                                                                                         \
+	W(0x0000000006060883 | ALWAYS | UINT64_C(mask) << 32, 0x000fe20008000000)       /* UP2UR UR6, UPR, UR6, mask */
+#define FROM_UNIFORM W(0x0000000600020c02 | ALWAYS, 0x000fe20008000f00)                 /* MOV R2, UR6 */
 #define CLEAR(r) W(0x000000ffff000224 | ALWAYS | UINT64_C(r) << 16, 0x000fe200078e00ff) /* IMAD.MOV.U32 r, RZ, RZ, RZ */
 #define CLEAR_IF(g, r) W(0x000000ffff000224 | GUARD(g) | UINT64_C(r) << 16, 0x000fe200078e00ff)
 #define UPPER W(0x00008880ff0a0b82 | ALWAYS, 0x000e620000000000)      /* LDC.U8 R10, c[0x0][0x222] */
@@ -167,6 +171,17 @@ static const struct kernel {
          false,
          false,
          {THREAD, FROM, TABLE, NOT_ZERO(6, 0), TO(6), OUT_OVER(7, 0, 0x40), NOT_ZERO(1, 7), STORE(1), EXIT}},
+	/* Of the low half of an address all bits but one stay. */
+	{"moved out into an address",
+         false,
+         false,
+         false,
+         {THREAD, FROM, TABLE, NOT_ZERO(0, 0), OUT_OVER(2, 2, 0x4), TO(0), STORE(7), EXIT}},
+	{"moved out into an address, uniform",
+         false,
+         false,
+         false,
+         {THREAD, FROM, TABLE, NOT_ZERO(0, 0), TO_UNIFORM, UNIFORM_OUT_OVER(0x4), FROM_UNIFORM, TO(0), STORE(7), EXIT}},
 	{"the register was written",
          false,
          false,
