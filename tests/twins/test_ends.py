@@ -4,6 +4,7 @@ import signal
 
 import pytest
 from player import CANNOT, HERE, play as play_scene
+from turns import software_gpu
 
 play = functools.partial(play_scene, "ends", SWAP_PTX=str(HERE / "swap.ptx"))
 
@@ -42,6 +43,8 @@ def test_launches_that_ended_are_not_blamed(scene, tmp_path):
 
 @pytest.mark.parametrize("way", ["event", "event_asked", "copy", "copy_back"])
 def test_launches_of_whose_end_the_program_learnt_are_not_blamed(way, tmp_path):
+    if way == "copy" and not software_gpu():
+        pytest.skip("a real driver's copy from pageable memory ends when its bytes are taken: nothing is learnt")
     done = play("learnt_before_own_fault", tmp_path, argument=way)
     assert done.returncode == 5, done
     assert not done.violations, done
