@@ -346,8 +346,9 @@ CUresult sg_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *locat
 	*flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	sg_lock();
 	const struct sg_allocation *memory = sg_allocation_at(ptr);
-	if (memory != NULL && memory->kind == SG_MEMORY_MAPPING && device) {
-		*flags = sg_access_of(memory->access, location->id);
+	if (memory != NULL && memory->kind == SG_MEMORY_MAPPING) {
+		/* For the host the real driver tells that of the memory's device. */
+		*flags = sg_access_of(memory->access, device ? location->id : memory->device);
 		status = CUDA_SUCCESS;
 	} else if (memory != NULL && (memory->kind == SG_MEMORY_DEVICE || memory->kind == SG_MEMORY_POOL)) {
 		status = CUDA_SUCCESS; /* it may be asked, and nobody has access */
