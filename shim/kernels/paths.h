@@ -1,6 +1,6 @@
 /*
  * Store paths: for each 8-byte slot of a kernel's parameters, can the kernel store through it? Worked out from its machine code (sass) or its PTX,
- * once per kernel, conservatively: what is not understood makes the kernel unknown, never clean. No driver, no vendor tool, no global state.
+ * once per kernel, conservatively: what is not understood makes the kernel unknown, never clean. No driver, no vendor tool, no state but what kinds of instructions this processor has (wide.h).
  */
 #ifndef CUCONST_KERNELS_PATHS_H
 #define CUCONST_KERNELS_PATHS_H
