@@ -278,11 +278,11 @@ static inline struct neighbours_mark read_note(struct memo_note *note)
  * Its notes. False: the place of one is another's by now, or the launch is one that is to be checked. What they point to stays, so it can be looked at before it is known that the
  * place was held.
  */
-static inline bool read_notes(struct found found, struct neighbours_mark ret_note[MEMO_NOTES])
+static inline bool read_notes(struct memo_place *place, size_t notes, struct neighbours_mark ret_note[MEMO_NOTES])
 {
 	bool waits = true;
-	for (size_t i = 0; i < notes_of(found); i++) {
-		ret_note[i] = read_note(memo_note_of(found.place, i));
+	for (size_t i = 0; i < notes; i++) {
+		ret_note[i] = read_note(memo_note_of(place, i));
 		if (HOOK_UNLIKELY(!ret_note[i].writer || !ret_note[i].tally))
 			return false;
 		waits &= neighbours_mark_waits(&ret_note[i]);
@@ -291,11 +291,11 @@ static inline bool read_notes(struct found found, struct neighbours_mark ret_not
 }
 
 /* `noted`: the place's. */
-static inline void note_all(struct found found, uint32_t noted, const struct neighbours_mark note[MEMO_NOTES],
+static inline void note_all(size_t notes, uint32_t noted, const struct neighbours_mark note[MEMO_NOTES],
                             const uint64_t *word, const char *api)
 {
 	uint64_t serial = launch_number();
-	for (size_t i = 0; i < notes_of(found); i++)
+	for (size_t i = 0; i < notes; i++)
 		neighbours_mark_note(&note[i], word[noted >> 8 * i & (MEMO_WORDS - 1)], serial, api);
 }
 
@@ -321,7 +321,7 @@ HOOK_PAGE("0") HOOK_PAGE_BEGINS struct memo_answer memo_asks(CUfunction function
 {
 	struct hook_counts *counts = hook_counts_own();
 	struct neighbours_mark note[MEMO_NOTES];
-	uint64_t word[MEMO_WORDS + 1];
+	uint64_t word[MEMO_WORDS + 1] = {0};
 	struct now now = {.tables = memo_tables(),
 	                  .function = (uintptr_t)function,
 	                  .stamp = hook_stamp(),
@@ -346,14 +346,15 @@ HOOK_PAGE("0") HOOK_PAGE_BEGINS struct memo_answer memo_asks(CUfunction function
 	if (HOOK_UNLIKELY(guards) && !guards_hold(found.place, params, guards, found.sequence))
 		return (struct memo_answer){.how = MEMO_UNKNOWN};
 	uint32_t noted = atomic_load_explicit(&found.place->noted, memory_order_acquire);
-	bool waits = read_notes(found, note);
+	const size_t notes = notes_of(found);
+	bool waits = read_notes(found.place, notes, note);
 	if (HOOK_UNLIKELY(!(waits & is_held(found))))
 		return (struct memo_answer){.how = MEMO_UNKNOWN};
 	/* Not before: what this launch reads does not wait for what the next one will. */
 	follow_course(now.tables, course, at, found.place);
 	if (HOOK_UNLIKELY(swaps_of(found)))
 		return (struct memo_answer){.twins = found.place, .sequence = found.sequence, .how = MEMO_HAS_TWINS};
-	note_all(found, noted, note, word, api);
+	note_all(notes, noted, note, word, api);
 	if (HOOK_LIKELY(verdict_of(found) != MEMO_NO_CONCERN)) {
 		hook_count_own(counts, (enum hook_counter)(COUNT_CLEAN + verdict_of(found)));
 		hook_count_own(counts, COUNT_CHECKED);
@@ -386,7 +387,7 @@ HOOK_HOT bool memo_gives_twins(struct memo_answer answer, const CUlaunchConfig *
                                struct memo_twins *ret)
 {
 	struct found found = {.place = answer.twins, .sequence = answer.sequence};
-	struct neighbours_mark note[MEMO_NOTES];
+	struct neighbours_mark note[MEMO_NOTES] = {{0}};
 	uint64_t word[MEMO_WORDS];
 	if (launch_may_overlap(config))
 		return false;
@@ -395,10 +396,11 @@ HOOK_HOT bool memo_gives_twins(struct memo_answer answer, const CUlaunchConfig *
 		word[i] = memo_peek(&found.place->word[i]);
 	uint32_t noted = atomic_load_explicit(&found.place->noted, memory_order_acquire);
 	/* Whether they wait was asked before. */
-	read_notes(found, note);
+	const size_t notes = notes_of(found);
+	read_notes(found.place, notes, note);
 	if (!read_swaps(found, word, ret))
 		return false;
-	note_all(found, noted, note, word, api);
+	note_all(notes, noted, note, word, api);
 	hook_count(COUNT_LAUNCH);
 	hook_count((enum hook_counter)(COUNT_CLEAN + verdict_of(found)));
 	hook_count(COUNT_CHECKED);
