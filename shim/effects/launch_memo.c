@@ -16,9 +16,9 @@ struct now {
 	struct words_bounds bounds;
 	struct memo_layout *layout;
 	uint32_t entries; /* as the layout has them */
-	size_t words,
-		seen; /* that may concern a range, more than MEMO_WORDS if there are too many; and all that were looked at */
-	uint64_t *word; /* these; room for one more than MEMO_WORDS */
+	size_t words;     /* that may concern a range; more than MEMO_WORDS: too many */
+	size_t seen;      /* all that were looked at */
+	uint64_t *word;   /* the former; room for one more than MEMO_WORDS */
 };
 
 /* What its parameters are. False: not known. */

@@ -181,6 +181,7 @@ static bool keep_layout(struct memo_tables *tables, const struct list *list, uin
 	struct memo_layout *layout = layout_of(tables, function, stamp);
 	bool same = memo_peek(&layout->function) == function && memo_peek(&layout->stamp) == stamp;
 	uint32_t entries = entries_of(list, same && memo_peek(&layout->looks) >= MEMO_LOOKS);
+	/* Within a stamp a function's paths come once and stay, so of one kind there is one list. */
 	if (same && atomic_load_explicit(&layout->entries, memory_order_relaxed) == entries)
 		return true;
 	if (!write_begin(&layout->sequence))
