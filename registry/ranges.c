@@ -171,6 +171,7 @@ struct range *ranges_add(struct ranges *table, const struct registry_spec *copy,
 	atomic_store_explicit(&range->checks, 0, memory_order_relaxed);
 	atomic_store_explicit(&range->violations, 0, memory_order_relaxed);
 	atomic_store_explicit(&range->mark, 0, memory_order_relaxed);
+	atomic_store_explicit(&range->launches, 0, memory_order_relaxed);
 	atomic_store_explicit(&range->ending, false, memory_order_relaxed);
 	atomic_store_explicit(&range->removed, false, memory_order_relaxed);
 	/* Publishes all of it to whoever takes a reference from here on. */

@@ -50,7 +50,8 @@ struct range {
 	struct registry_site site; /* strings owned by the range */
 	_Atomic uint64_t checks;   /* launches and calls that were judged against this range */
 	_Atomic uint64_t violations;
-	_Atomic uint64_t mark; /* the caller's: when it last looked at the bytes; 0 at first */
+	_Atomic uint64_t mark,
+		launches; /* the caller's: when it last looked at the bytes, and what it had counted by then; 0 at first */
 };
 
 /* What registry_insert() copies. */

@@ -16,6 +16,7 @@ static struct slot {
 	struct hook_counts counts;
 } __attribute__((aligned(64))) slots_far[SLOTS - SLOTS_NEAR],
 	slots_near[SLOTS_NEAR] HOOK_DATA __attribute__((aligned(4096)));
+static _Atomic size_t slots_used; /* all that were ever taken lie below */
 static pthread_key_t slot_key;
 static _Atomic int key_state; /* 0 none, 1 being made, 2 ready, 3 cannot be made */
 
@@ -49,6 +50,9 @@ struct hook_counts *hook_counts_claim(void)
 			bool taken = false;
 			if (!atomic_load_explicit(&counts->taken, memory_order_relaxed) &&
 			    atomic_compare_exchange_strong(&counts->taken, &taken, true)) {
+				size_t used = atomic_load(&slots_used);
+				while (used <= i && !atomic_compare_exchange_weak(&slots_used, &used, i + 1))
+					;
 				pthread_setspecific(slot_key, counts);
 				hook_thread.counts = counts;
 				return counts;
@@ -62,7 +66,7 @@ struct hook_counts *hook_counts_claim(void)
 uint64_t hook_counted(enum hook_counter counter)
 {
 	uint64_t sum = atomic_load_explicit(&hook_counts_shared.of[counter], memory_order_relaxed);
-	for (size_t i = 0; i < SLOTS; i++)
+	for (size_t i = 0, used = atomic_load(&slots_used); i < used; i++)
 		sum += atomic_load_explicit(&slot(i)->of[counter], memory_order_relaxed);
 	return sum;
 }

@@ -113,8 +113,10 @@ struct hook_line {
 	_Atomic uint64_t stamp;     /* hook_stamp() */
 	_Atomic(struct memo_tables *) memo;  /* effects/launch_memo.c's; NULL: none */
 	_Atomic(struct granules *) granules; /* verdict/granules.h's */
+	_Atomic uint64_t looks;              /* at protected bytes so far: looks.h */
 } __attribute__((aligned(64)));
 extern struct hook_line hook_line;
+_Static_assert(sizeof(struct hook_line) == 64, "one line");
 
 /*
  * Changes with all that a launch's answer hangs on but the launch itself: protections and their ends, the allocations that hold them, twins, which function a handle means. What was worked out

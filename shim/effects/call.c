@@ -17,7 +17,7 @@ HOOK_HOT void call_begin(struct call *call, enum entry_id entry, CUstream stream
 	call->caller = caller;
 	call->stream = stream;
 	call->graph = 0;
-	call->serial = 0;
+	call->time = 0;
 	call->deferred = call->concerned = false;
 	call->verdict = KERNEL_CLEAN;
 	call->writes = call->inline_writes;

@@ -11,6 +11,7 @@
 #include "shim/hash.h"
 #include "shim/hook_state.h"
 #include "shim/kernels/function.h"
+#include "shim/looks.h"
 #include "shim/verdict/allocation.h"
 
 struct graph_exec {
@@ -472,7 +473,7 @@ static void end_memory(struct call *call, CUgraphExec exec)
 void effect_graph_launch(struct call *call, CUgraphExec exec)
 {
 	call->graph = address_of(exec);
-	call->serial = launch_number();
+	call->time = look_own_time();
 	call->deferred = capture_is_running(call->stream);
 	if (!call->deferred)
 		end_memory(call, exec);

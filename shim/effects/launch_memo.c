@@ -6,6 +6,7 @@
 #include "shim/effects/launches.h"
 #include "shim/hook_state.h"
 #include "shim/kernels/variants.h"
+#include "shim/looks.h"
 #include "shim/verdict/words.h"
 
 /* The launch that comes now. Nobody may take its address but what is inlined, or none of it would lie in registers. */
@@ -292,11 +293,11 @@ static inline bool read_notes(struct memo_place *place, size_t notes, struct nei
 
 /* `noted`: the place's. */
 static inline void note_all(size_t notes, uint32_t noted, const struct neighbours_mark note[MEMO_NOTES],
-                            const uint64_t *word, const char *api)
+                            const uint64_t *word, const struct hook_counts *counts, const char *api)
 {
-	uint64_t serial = launch_number();
+	uint64_t time = look_launch_time(counts);
 	for (size_t i = 0; i < notes; i++)
-		neighbours_mark_note(&note[i], word[noted >> 8 * i & (MEMO_WORDS - 1)], serial, api);
+		neighbours_mark_note(&note[i], word[noted >> 8 * i & (MEMO_WORDS - 1)], time, api);
 }
 
 /* Is there something to be done when the driver has answered? A runtime's call around it counts it, results of checks may have come, and an error may be a twin's. */
@@ -333,10 +334,8 @@ HOOK_PAGE("0") HOOK_PAGE_BEGINS struct memo_answer memo_asks(CUfunction function
 	                  atomic_load_explicit(&hook_line.captures, memory_order_relaxed)) ||
 	    !read_words(&now))
 		return (struct memo_answer){.how = MEMO_UNKNOWN};
-	if (HOOK_UNLIKELY(!now.words)) {
-		launch_number();
+	if (HOOK_UNLIKELY(!now.words))
 		return passes(counts);
-	}
 	struct memo_course *course = memo_course(now.tables);
 	uint32_t at;
 	struct found found = find(&now, course, &at);
@@ -354,7 +353,7 @@ HOOK_PAGE("0") HOOK_PAGE_BEGINS struct memo_answer memo_asks(CUfunction function
 	follow_course(now.tables, course, at, found.place);
 	if (HOOK_UNLIKELY(swaps_of(found)))
 		return (struct memo_answer){.twins = found.place, .sequence = found.sequence, .how = MEMO_HAS_TWINS};
-	note_all(notes, noted, note, word, api);
+	note_all(notes, noted, note, word, counts, api);
 	if (HOOK_LIKELY(verdict_of(found) != MEMO_NO_CONCERN)) {
 		hook_count_own(counts, (enum hook_counter)(COUNT_CLEAN + verdict_of(found)));
 		hook_count_own(counts, COUNT_CHECKED);
@@ -400,7 +399,7 @@ HOOK_HOT bool memo_gives_twins(struct memo_answer answer, const CUlaunchConfig *
 	read_notes(found.place, notes, note);
 	if (!read_swaps(found, word, ret))
 		return false;
-	note_all(notes, noted, note, word, api);
+	note_all(notes, noted, note, word, hook_thread.counts, api);
 	hook_count(COUNT_LAUNCH);
 	hook_count((enum hook_counter)(COUNT_CLEAN + verdict_of(found)));
 	hook_count(COUNT_CHECKED);

@@ -8,6 +8,7 @@
 #include "shim/kernels/function.h"
 #include "shim/kernels/images.h"
 #include "shim/kernels/variants.h"
+#include "shim/looks.h"
 #include "shim/verdict/area.h"
 #include "shim/verdict/fault.h"
 #include "shim/verdict/neighbours.h"
@@ -17,13 +18,6 @@
 
 /* Ranges looked at for one address; more than this many nested around one byte are cut. */
 #define RANGES_PER_SLOT 64
-
-struct launch_serial launch_serial_last HOOK_DATA;
-
-uint64_t launch_serial(void)
-{
-	return atomic_load_explicit(&launch_serial_last.last, memory_order_relaxed);
-}
 
 /* One kernel's parameters on the way through. */
 struct scan {
@@ -166,7 +160,7 @@ static HOOK_HOT void add_slot_value(struct call *call, const struct call_slot *s
 	if (inside && !slot->seldom)
 		add_inside(call, slot, area->range);
 	if (!call->deferred) {
-		due = neighbours_note(slot, call->serial, call->entry->name, &mark);
+		due = neighbours_note(slot, call->time, call->entry->name, &mark);
 		if (draft)
 			memo_draft_note(draft, &mark);
 		if (draft && inside && !slot->seldom)
@@ -368,7 +362,7 @@ static HOOK_HOT void launch_one(struct call *call, CUfunction function, void ***
 	call->extra = extra;
 	call->draft = &call->inline_draft;
 	memo_draft_begin(call->draft);
-	call->serial = launch_number();
+	call->time = look_own_time();
 	scan_launch(call, function, *params, extra ? *extra : NULL, call->draft);
 }
 
@@ -394,7 +388,7 @@ void effect_launch_list(struct call *call, const CUDA_LAUNCH_PARAMS *list, unsig
 	for (unsigned i = 0; list && i < count; i++) {
 		if (i == 0 && list[i].hStream)
 			call->stream = list[i].hStream;
-		call->serial = launch_number();
+		call->time = look_own_time();
 		launch_scan(call, list[i].function, list[i].kernelParams, NULL);
 	}
 }

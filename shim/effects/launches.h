@@ -4,22 +4,6 @@
 
 #include "shim/effects/call.h"
 
-/* How many launches were made while something was protected, in this process. A launch's own number is what it made this. */
-uint64_t launch_serial(void);
-
-/* The last one. A line of its own: every launch writes it. */
-#pragma GCC visibility push(hidden)
-extern struct launch_serial {
-	_Atomic uint64_t last;
-} __attribute__((aligned(64))) launch_serial_last;
-#pragma GCC visibility pop
-
-/* Numbers a launch: its own. */
-static inline uint64_t launch_number(void)
-{
-	return atomic_fetch_add_explicit(&launch_serial_last.last, 1, memory_order_relaxed) + 1;
-}
-
 /* A grid that starts while the one before it still runs may have read an address before that one wrote it through another mapping. NULL: it cannot. */
 static inline bool launch_may_overlap(const CUlaunchConfig *config)
 {

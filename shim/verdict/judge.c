@@ -274,6 +274,7 @@ static __attribute__((noinline)) CUresult judge_found(struct call *call)
 		drop(call);
 		return result;
 	}
+	call->judgement->look = look_next();
 	swap_slots(call);
 	if (!judge_find_checks(call))
 		hook_count(COUNT_UNJUDGED);
@@ -357,7 +358,7 @@ HOOK_HOT CUresult judge_after(struct call *call, CUresult result)
 		fault_seen(call->entry->name, result);
 	if (call->after)
 		call->after(call, result);
-	hook_thread.launches += call->serial && result == CUDA_SUCCESS;
+	hook_thread.launches += call->time && result == CUDA_SUCCESS;
 	if (call->judgement && result == CUDA_SUCCESS) {
 		if (call->judgement->hit_count)
 			record_hits(call);

@@ -51,8 +51,12 @@ bool judge_library_write(const char *api, const char *note, uint64_t start, uint
 
 struct range;
 struct report_kernel;
-/* Kernels that stored beside this range in launches after number `since`: an array to be freed. NULL: none, or no memory. */
-const struct report_kernel *judge_neighbours(const struct range *range, uint64_t since, size_t *ret_count);
+struct look;
+/* When the range's bytes were last looked at; and that they are now. */
+struct look judge_looked(const struct range *range);
+void judge_looks(struct range *range, struct look look);
+/* Kernels that stored beside this range in launches since then: an array to be freed. NULL: none, or no memory. */
+const struct report_kernel *judge_neighbours(const struct range *range, struct look since, size_t *ret_count);
 
 struct verify_finding;
 /* A check on the device found a change: for verify_init(). Any thread, also the watcher. */

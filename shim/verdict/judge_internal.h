@@ -6,6 +6,7 @@
 
 #include "shim/effects/call.h"
 #include "shim/effects/outer.h"
+#include "shim/looks.h"
 #include "shim/report/report.h"
 #include "shim/verdict/judge.h"
 #include "shim/verdict/verify.h"
@@ -29,7 +30,8 @@ struct check {
 struct judgement {
 	struct site site;
 	struct outer outer;
-	struct check *checks;          /* one block with targets */
+	struct look look;     /* what checks find was written since the one before; own writes come behind it */
+	struct check *checks; /* one block with targets */
 	struct verify_target *targets; /* room for one of each check */
 	size_t check_count;
 	size_t hit_count;

@@ -134,10 +134,22 @@ static struct verify_writer call_writer(const struct call *call)
 	                              .site = judgement->site};
 }
 
-const struct report_kernel *judge_neighbours(const struct range *range, uint64_t since, size_t *ret_count)
+struct look judge_looked(const struct range *range)
+{
+	return (struct look){atomic_load_explicit(&range->mark, memory_order_relaxed),
+	                     atomic_load_explicit(&range->launches, memory_order_relaxed)};
+}
+
+void judge_looks(struct range *range, struct look look)
+{
+	atomic_store_explicit(&range->mark, look.number, memory_order_relaxed);
+	atomic_store_explicit(&range->launches, look.launches, memory_order_relaxed);
+}
+
+const struct report_kernel *judge_neighbours(const struct range *range, struct look since, size_t *ret_count)
 {
 	struct report_kernel kernels[NEIGHBOURS_WRITERS];
-	size_t count = neighbours_writers(range, since, kernels, NEIGHBOURS_WRITERS);
+	size_t count = neighbours_writers(range, look_time(since), kernels, NEIGHBOURS_WRITERS);
 	struct report_kernel *kept = count ? malloc(count * sizeof *kept) : NULL;
 	*ret_count = kept ? count : 0;
 	if (kept)
@@ -161,12 +173,12 @@ void judge_verify_before(const struct call *call)
 	size_t count = 0;
 	for (size_t i = 0; i < judgement->check_count; i++) {
 		struct range *range = call->slots[judgement->checks[i].slot].range;
-		uint64_t looked = atomic_load_explicit(&range->mark, memory_order_relaxed);
-		if (looked + 1 >= call->serial || judgement->checks[i].owned)
+		struct look looked = judge_looked(range);
+		uint64_t before = look_launches(looked, judgement->look, 1);
+		if (!before || judgement->checks[i].owned)
 			continue;
 		struct verify_target *target = &judgement->targets[count++];
-		*target = (struct verify_target){
-			.range = range, .launches_before = call->serial - 1 - looked, .device = range_device(range)};
+		*target = (struct verify_target){.range = range, .launches_before = before, .device = range_device(range)};
 		target->candidates = judge_neighbours(range, looked, &target->candidate_count);
 	}
 	if (!count)
@@ -202,7 +214,7 @@ bool judge_verify_slots(const struct call *call)
 	for (size_t i = 0; i < judgement->check_count; i++) {
 		const struct call_slot *slot = &call->slots[judgement->checks[i].slot];
 		atomic_fetch_add_explicit(&slot->range->checks, 1, memory_order_relaxed);
-		atomic_store_explicit(&slot->range->mark, call->serial, memory_order_relaxed);
+		judge_looks(slot->range, judgement->look);
 		if (judgement->checks[i].owned)
 			moved_add(&moved, slot->range, call->stream);
 		else
@@ -230,8 +242,8 @@ void judge_verify_maybe(const struct call *call, struct range *range)
 {
 	struct verify_target target = {.range = range, .device = range_device(range)};
 	struct verify_writer writer = call_writer(call);
-	uint64_t looked = atomic_exchange_explicit(&range->mark, call->serial, memory_order_relaxed);
-	target.launches_before = looked + 1 < call->serial ? call->serial - 1 - looked : 0;
+	target.launches_before = look_launches(judge_looked(range), call->judgement->look, 1);
+	judge_looks(range, call->judgement->look);
 	target.candidates = node_candidates(call, range, &target.candidate_count);
 	verify_after_each(&writer, &target, 1, call->stream);
 	free_candidates(&target, 1);

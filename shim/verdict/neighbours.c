@@ -306,19 +306,19 @@ static uint64_t tally_key(uint64_t key, const struct call_slot *slot)
 	return slot->seldom ? ~key : key;
 }
 
-static HOOK_HOT bool note_in(struct neighbourhood *neighbourhood, const struct call_slot *slot, uint64_t serial,
+static HOOK_HOT bool note_in(struct neighbourhood *neighbourhood, const struct call_slot *slot, uint64_t time,
                              const char *api, struct neighbours_mark *ret_mark)
 {
 	uint64_t key = key_of(slot);
 	struct writer *writer = writer_at(neighbourhood, key);
 	struct tally *tally = tally_at(neighbourhood, tally_key(key, slot));
 	uint64_t count = atomic_fetch_add_explicit(&tally->count, 1, memory_order_relaxed) + 1;
-	writer_note(writer, slot->value, serial, api);
+	writer_note(writer, slot->value, time, api);
 	*ret_mark = (struct neighbours_mark){writer, tally, key};
 	return neighbours_is_due(count);
 }
 
-HOOK_HOT bool neighbours_note(const struct call_slot *slot, uint64_t serial, const char *api,
+HOOK_HOT bool neighbours_note(const struct call_slot *slot, uint64_t time, const char *api,
                               struct neighbours_mark *ret_mark)
 {
 	struct range *found[OVERLAPPING];
@@ -326,7 +326,7 @@ HOOK_HOT bool neighbours_note(const struct call_slot *slot, uint64_t serial, con
 	bool due = false;
 	size_t count = holders_of(slot, found);
 	for (size_t i = 0; i < count; i++)
-		due |= note_in(found[i]->attachment, slot, serial, api, &mark);
+		due |= note_in(found[i]->attachment, slot, time, api, &mark);
 	put_each(found, count);
 	*ret_mark = count == 1 ? mark : (struct neighbours_mark){0};
 	return due;

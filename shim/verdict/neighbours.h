@@ -38,10 +38,10 @@ static inline bool neighbours_hit(struct registry *all, uint64_t address)
 }
 
 /*
- * Launch number `serial` by `api` stores, or may store, through this slot, whose value lies in a neighbourhood. True: ranges beside it are to be checked after
+ * A launch by `api`, at `time` (look_launch_time()), stores, or may store, through this slot, whose value lies in a neighbourhood. True: ranges beside it are to be checked after
  * it, neighbours_beside() names them. *ret_mark is where that was noted, if in one place: for the next launch, as long as hook_stamp() answers the same.
  */
-bool neighbours_note(const struct call_slot *slot, uint64_t serial, const char *api, struct neighbours_mark *ret_mark);
+bool neighbours_note(const struct call_slot *slot, uint64_t time, const char *api, struct neighbours_mark *ret_mark);
 
 /* The ranges nearest to the address in its allocation, on both sides. References. At most NEIGHBOURS_BESIDE. */
 #define NEIGHBOURS_BESIDE 16
@@ -50,7 +50,7 @@ size_t neighbours_beside(struct registry *ranges, uint64_t address, struct range
 /* Where the launch of a slot came from that is checked; kept for neighbours_writers(). */
 void neighbours_keep_site(const struct call_slot *slot, const struct site *site);
 
-/* Kernels that stored, or may have, beside this range in launches after number `since`, last ones first. Returns how many, up to `max`. */
+/* Kernels that stored, or may have, beside this range in launches later than `since` (look_time()), last ones of each thread first. Returns how many, up to `max`. */
 #define NEIGHBOURS_WRITERS 8
 size_t neighbours_writers(const struct range *range, uint64_t since, struct report_kernel *ret_kernels, size_t max);
 

@@ -43,24 +43,23 @@ static inline bool neighbours_mark_waits(const struct neighbours_mark *mark)
 	return !(differ | (key + 1 > 1)) & !neighbours_is_due(count + 1);
 }
 
-static inline void writer_note(struct writer *writer, uint64_t value, uint64_t serial, const char *api)
+static inline void writer_note(struct writer *writer, uint64_t value, uint64_t time, const char *api)
 {
 	atomic_store_explicit(&writer->value, value, memory_order_relaxed);
 	atomic_store_explicit(&writer->api, api, memory_order_relaxed);
-	atomic_store_explicit(&writer->last, serial, memory_order_release);
+	atomic_store_explicit(&writer->last, time, memory_order_release);
 }
 
 /*
  * Notes a launch that was not due. Where other threads' launches came between, and it is by now, it leaves its number to the next one. A number that two of them count at once is lost:
  * a check comes a launch later, or once more, and no launch needs a locked instruction for it.
  */
-static inline void neighbours_mark_note(const struct neighbours_mark *mark, uint64_t value, uint64_t serial,
-                                        const char *api)
+static inline void neighbours_mark_note(const struct neighbours_mark *mark, uint64_t value, uint64_t time, const char *api)
 {
 	uint64_t count = atomic_load_explicit(&mark->tally->count, memory_order_relaxed);
 	/* Written in any case: no jump stands for it. */
 	atomic_store_explicit(&mark->tally->count, count + !neighbours_is_due(count + 1), memory_order_relaxed);
-	writer_note(mark->writer, value, serial, api);
+	writer_note(mark->writer, value, time, api);
 }
 
 #endif

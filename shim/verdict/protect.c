@@ -9,9 +9,9 @@
 #include "shim/effects/call.h"
 #include "shim/effects/capture.h"
 #include "shim/effects/launch_memo.h"
-#include "shim/effects/launches.h"
 #include "shim/hash.h"
 #include "shim/hook_state.h"
+#include "shim/looks.h"
 #include "shim/report/report.h"
 #include "shim/twins/serve.h"
 #include "shim/verdict/allocation.h"
@@ -162,7 +162,7 @@ static cuconst_result insert(uint64_t start, uint64_t end, const char *label, un
 	if (registry_insert(ranges, &spec, ret_handle, &range))
 		return CUCONST_ERROR_OUT_OF_MEMORY;
 	hook_stamp_renew();
-	atomic_store_explicit(&range->mark, launch_serial(), memory_order_relaxed);
+	judge_looks(range, look_next());
 	range_put(range);
 	return CUCONST_OK;
 }
@@ -258,14 +258,14 @@ static cuconst_result handle_error(int error)
 
 /* The launches since a range was last looked at: one of them may have written it. */
 struct window {
-	uint64_t now, looked;
+	struct look now, looked;
 	const struct report_kernel *kernels; /* of these, such as stored beside it */
 	size_t kernel_count;
 };
 
 static struct window window_of(const struct range *range)
 {
-	struct window window = {launch_serial(), atomic_load_explicit(&range->mark, memory_order_relaxed), NULL, 0};
+	struct window window = {look_next(), judge_looked(range), NULL, 0};
 	window.kernels = judge_neighbours(range, window.looked, &window.kernel_count);
 	return window;
 }
@@ -276,7 +276,7 @@ static cuconst_result check_range(struct range *range, const struct window *wind
 	struct verify_writer writer = {.api = api,
 	                               .candidates = window->kernels,
 	                               .candidate_count = window->kernel_count,
-	                               .launches_before = window->now > window->looked ? window->now - window->looked : 0,
+	                               .launches_before = look_launches(window->looked, window->now, 0),
 	                               .device = range_device(range)};
 	bool changed = false;
 	if (!range->attachment)
@@ -287,7 +287,7 @@ static cuconst_result check_range(struct range *range, const struct window *wind
 	hook_thread.depth--;
 	if (result != CUDA_SUCCESS)
 		return protect_cuda_failed(result, CUCONST_ERROR_CUDA);
-	atomic_store_explicit(&range->mark, window->now, memory_order_relaxed);
+	judge_looks(range, window->now);
 	return changed ? CUCONST_ERROR_CHANGED : CUCONST_OK;
 }
 
@@ -534,12 +534,11 @@ static void look(struct last_look *last)
 	CUcontext popped;
 	for (size_t i = 0; i < last->count; i++) {
 		struct window window = window_of(last->ranges[i]);
-		targets[i] = (struct verify_target){
-			.range = last->ranges[i],
-			.candidates = window.kernels,
-			.candidate_count = window.kernel_count,
-			.launches_before = window.now > window.looked ? window.now - window.looked : 0,
-			.device = range_device(last->ranges[i])};
+		targets[i] = (struct verify_target){.range = last->ranges[i],
+		                                    .candidates = window.kernels,
+		                                    .candidate_count = window.kernel_count,
+		                                    .launches_before = look_launches(window.looked, window.now, 0),
+		                                    .device = range_device(last->ranges[i])};
 	}
 	if (last->count && drv.cuCtxPushCurrent_v2(last->context) == CUDA_SUCCESS) {
 		verify_after_each(&writer, targets, last->count, CU_STREAM_LEGACY);

@@ -2,6 +2,7 @@
 #include <pthread.h>
 
 #include "shim/effects/frees.h"
+#include "shim/looks.h"
 #include "shim/verdict/fault.h"
 #include "shim/verdict/judge_internal.h"
 #include "tests/unit/verdict/memo_fake.h"
@@ -254,10 +255,11 @@ Test(memo, who_is_named, .init = set_up)
 	hook_stamp_renew();
 	has_paths(function(1, 1), &all_stored);
 	judge_often(function(1, 1), params);
-	uint64_t since = launch_serial();
+	const struct look look = look_next();
+	uint64_t since = look_time(look);
 	cr_assert_eq(neighbours_writers(range, since, named, NEIGHBOURS_WRITERS), 0);
 	cr_assert(passes(function(1, 1), params));
-	cr_assert_eq(launch_serial(), since + 1);
+	cr_assert_eq(look_launches(look, look_next(), 0), 1);
 	cr_assert_eq(neighbours_writers(range, since, named, NEIGHBOURS_WRITERS), 1);
 	cr_assert_str_eq(named[0].name, "kernel");
 	cr_assert_eq(named[0].value, BESIDE);
