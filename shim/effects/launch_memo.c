@@ -9,119 +9,209 @@
 #include "shim/looks.h"
 #include "shim/verdict/words.h"
 
+/* Words of a launch that may concern a range. */
+struct hits {
+	uint64_t at;  /* as a place has it */
+	size_t words; /* more than MEMO_WORDS: too many */
+	size_t seen;  /* all that were looked at */
+	uint64_t word[MEMO_WORDS + 1];
+};
+
 /* The launch that comes now. Nobody may take its address but what is inlined, or none of it would lie in registers. */
 struct now {
 	struct memo_tables *tables;
-	uint64_t function, stamp, at; /* `at` as a place has it */
+	uint64_t function, stamp;
 	void *const *params;
 	struct words_bounds bounds;
-	struct memo_layout *layout;
 	uint32_t entries; /* as the layout has them */
-	size_t words;     /* that may concern a range; more than MEMO_WORDS: too many */
-	size_t seen;      /* all that were looked at */
-	uint64_t *word;   /* the former; room for one more than MEMO_WORDS */
+	struct hits *hits;
 };
 
-/* What its parameters are. False: not known. */
-static inline bool read_layout(struct now *now, uint32_t ret_entry[MEMO_ENTRIES], size_t *ret_entries)
+static inline uint32_t look(const _Atomic uint32_t *field)
 {
-	struct memo_layout *layout = memo_layouts_of(now->tables, now->function);
-	layout += memo_peek(&layout->function) != now->function;
+	return atomic_load_explicit(field, memory_order_relaxed);
+}
+
+/* Where a launch is in the course of its thread, and the layout that it has there. In two registers. */
+struct turn {
+	struct memo_layout *layout;
+	uint32_t nth;
+};
+
+/* It is not the launch that was expected. Some may have been left out; or the thread is elsewhere in its course: where it was the last time that it did not expect this one. */
+static HOOK_HOT __attribute__((noinline)) struct turn search_turn(struct memo_tables *tables,
+                                                                  struct memo_course *course, uint64_t function)
+{
+	struct turn turn = {.layout = memo_layouts_of(tables, function), .nth = look(&course->next)};
+	turn.layout += memo_peek(&turn.layout->function) != function;
+	if (memo_peek(&turn.layout->function) != function)
+		return turn;
+	uint32_t number = (uint32_t)(turn.layout - tables->layouts);
+	for (uint32_t i = 1; i <= MEMO_SKIPPED; i++)
+		if ((memo_nth(course, turn.nth + i) & MEMO_LAYOUT_OF_COURSE) == number)
+			return (struct turn){.layout = turn.layout, .nth = turn.nth + i};
+	uint32_t count = look(&course->count), seen = look(&turn.layout->seen);
+	atomic_store_explicit(&turn.layout->seen, count, memory_order_relaxed);
+	if (count - seen < MEMO_COURSE)
+		turn.nth = seen;
+	return turn;
+}
+
+static inline struct turn find_turn(const struct now *now, struct memo_course *course)
+{
+	uint32_t next = look(&course->next);
+	struct memo_layout *expected = memo_layout_at(now->tables, memo_nth(course, next));
+	if (HOOK_UNLIKELY(memo_peek(&expected->function) != now->function))
+		return search_turn(now->tables, course, now->function);
+	return (struct turn){.layout = expected, .nth = next};
+}
+
+static inline void copy_side(const struct memo_layout *layout, size_t at, uint32_t ret_entry[MEMO_ENTRIES])
+{
+	for (size_t i = at; i < at + MEMO_SIDE; i += MEMO_PACKED) {
+		uint64_t packed = memo_peek(&layout->packed[i / MEMO_PACKED]);
+		memcpy(ret_entry + i, &packed, sizeof packed);
+	}
+}
+
+/* What its parameters are. False: not known. */
+static inline bool read_layout(struct now *now, const struct memo_layout *layout, uint32_t ret_entry[MEMO_ENTRIES])
+{
 	uint32_t sequence = atomic_load_explicit(&layout->sequence, memory_order_acquire);
-	uint32_t all = atomic_load_explicit(&layout->entries, memory_order_acquire);
-	size_t entries = all & MEMO_COUNT, i = 0;
+	now->entries = atomic_load_explicit(&layout->entries, memory_order_acquire);
+	size_t entries = now->entries & MEMO_COUNT;
 	uint64_t differ = (sequence & 1) | (memo_peek(&layout->function) ^ now->function) |
 	                  (memo_peek(&layout->stamp) ^ now->stamp);
 	if (HOOK_UNLIKELY(differ || entries > MEMO_ENTRIES))
 		return false;
-	do {
-		uint64_t packed = memo_peek(&layout->packed[i]);
-		memcpy(ret_entry + i * MEMO_PACKED, &packed, sizeof packed);
-	} while (++i * MEMO_PACKED < entries);
-	now->layout = layout;
-	now->entries = all;
-	*ret_entries = entries;
+	/* What its first line has, without a question. */
+	copy_side(layout, 0, ret_entry);
+	copy_side(layout, MEMO_SIDE, ret_entry);
+	for (size_t i = 2 * MEMO_SIDE; HOOK_UNLIKELY(i < entries); i += MEMO_SIDE)
+		copy_side(layout, i, ret_entry);
 	return atomic_load_explicit(&layout->sequence, memory_order_relaxed) == sequence;
 }
+_Static_assert(offsetof(struct memo_layout, packed) + 2 * MEMO_SIDE * sizeof(uint32_t) == MEMO_LINE, "the first line");
+_Static_assert(MEMO_ENTRIES % MEMO_SIDE == 0 && MEMO_SIDE % MEMO_PACKED == 0, "read side by side");
+
+/* The words of these that are hit, a bit for each. No jump for any of them: mostly there are no more than MEMO_FEW_HITS. */
+static inline void take_hits(struct hits *ret, uint64_t hit, const uint64_t value[MEMO_ENTRIES])
+{
+	ret->at = ret->words = 0;
+#pragma GCC unroll 4
+	for (size_t i = 0; i < MEMO_FEW_HITS; i++, hit &= hit - 1) {
+		uint64_t is = hit != 0, nth = (uint64_t)__builtin_ctzll(hit | UINT64_C(1) << 63) & -is;
+		ret->at |= nth << 8 * i;
+		ret->word[i] = value[nth];
+		ret->words += is;
+	}
+	for (; HOOK_UNLIKELY(hit); hit &= hit - 1) {
+		uint64_t nth = (uint64_t)__builtin_ctzll(hit);
+		if (ret->words++ >= MEMO_WORDS)
+			return;
+		ret->at |= nth << 8 * (ret->words - 1);
+		ret->word[ret->words - 1] = value[nth];
+	}
+}
+
+/* Words that are pieces of their own, MEMO_SIDE of them side by side. False: one is not there, or too many are hit. */
+static inline bool read_singles(const struct now *now, const uint32_t *entry)
+{
+	const size_t entries = now->entries & MEMO_COUNT;
+	uint64_t value[MEMO_ENTRIES], hit = 0;
+	for (size_t i = 0; i < entries; i += MEMO_SIDE)
+#pragma GCC unroll 4
+		for (size_t side = i; side < i + MEMO_SIDE; side++) {
+			const char *start = now->params[memo_entry_param(entry[side])];
+			if (HOOK_UNLIKELY(!start))
+				return false;
+			memcpy(&value[side], start + memo_entry_first(entry[side]) * MEMO_WORD, sizeof *value);
+			hit |= (uint64_t)words_hit(&now->bounds, value[side]) << side;
+		}
+	now->hits->seen = entries;
+	now->hits->words = 0;
+	/* The last is there more than once. */
+	hit &= (UINT64_C(1) << entries) - 1;
+	if (hit)
+		take_hits(now->hits, hit, value);
+	return now->hits->words <= MEMO_WORDS;
+}
+_Static_assert(MEMO_ENTRIES < 64, "a bit for each");
 
 /*
- * The next word. Whether it is hit is hard to foretell, so there is no jump for it: what is not is written, too, and then over. The same as memo_draft_word(): a place has
+ * The words of a small piece. Whether one is hit is hard to foretell, so there is no jump for it: what is not is written, too, and then over. The same as memo_draft_word(): a place has
  * 8 bits for each.
  */
-static inline void take_word(struct now *now, uint64_t value)
+static inline void read_few(const struct words_bounds *bounds, const char *start, size_t count, struct hits *hits)
 {
-	uint64_t hit = words_hit(&now->bounds, value);
-	size_t nth = now->words < MEMO_WORDS ? now->words : MEMO_WORDS;
-	now->word[nth] = value;
-	now->at |= (hit * now->seen) << (8 * nth & 63);
-	now->words += hit;
-	now->seen++;
+	uint64_t at = hits->at, value;
+	size_t words = hits->words;
+	for (size_t seen = hits->seen, end = seen + count; seen < end; seen++, start += MEMO_WORD) {
+		memcpy(&value, start, sizeof value);
+		uint64_t hit = words_hit(bounds, value);
+		size_t nth = words < MEMO_WORDS ? words : MEMO_WORDS;
+		hits->word[nth] = value;
+		at |= (seen & -hit) << (8 * nth & 63);
+		words += hit;
+	}
+	hits->at = at;
+	hits->words = words;
+	hits->seen += count;
 }
 
 /* One that is hit, the nth of those to come. False: too many, or too far behind. */
 static bool take_one_of_many(void *context, uint64_t value, size_t nth)
 {
-	struct now *now = context;
-	size_t at = now->seen + nth;
-	if (now->words >= MEMO_WORDS || at > UINT8_MAX)
+	struct hits *hits = context;
+	size_t at = hits->seen + nth;
+	if (hits->words >= MEMO_WORDS || at > UINT8_MAX)
 		return false;
-	now->at |= (uint64_t)at << 8 * now->words;
-	now->word[now->words++] = value;
+	hits->at |= (uint64_t)at << 8 * hits->words;
+	hits->word[hits->words++] = value;
 	return true;
 }
 
-/* Of a piece with many words, or behind many. False: one too many. */
-static HOOK_HOT __attribute__((noinline)) bool read_many(struct now *now, const char *start, size_t count)
+/* Pieces with any number of words. False: one is not there, or too many are hit. */
+static HOOK_HOT __attribute__((noinline)) bool read_pieces(struct words_bounds bounds, struct hits *hits,
+                                                           void *const *params, const uint32_t *entry, size_t entries)
 {
-	if (!words_each(&now->bounds, start, count, take_one_of_many, now))
-		return false;
-	now->seen += count;
-	return true;
+	hits->at = hits->words = hits->seen = 0;
+	for (const uint32_t *end = entry + entries; entry < end; entry++) {
+		const char *start = params[memo_entry_param(*entry)];
+		size_t count = memo_entry_words(*entry);
+		if (HOOK_UNLIKELY(!start))
+			return false;
+		start += memo_entry_first(*entry) * MEMO_WORD;
+		if (count < MEMO_MANY && hits->seen <= MEMO_SEEN - MEMO_MANY) {
+			read_few(&bounds, start, count, hits);
+			continue;
+		}
+		if (!words_each(&bounds, start, count, take_one_of_many, hits))
+			return false;
+		hits->seen += count;
+	}
+	return hits->words <= MEMO_WORDS;
 }
 
 /* Counts the words that were looked at. True: it is time to ask which of them matter. What two threads count at once is lost, which does no harm. */
 static HOOK_COLD bool looked_often(struct memo_layout *layout, size_t words)
 {
-	uint64_t looks = atomic_load_explicit(&layout->looks, memory_order_relaxed) + words;
+	uint32_t looks = atomic_load_explicit(&layout->looks, memory_order_relaxed) + (uint32_t)words;
 	atomic_store_explicit(&layout->looks, looks, memory_order_relaxed);
 	return looks >= MEMO_LOOKS;
 }
 
 /* The words that may concern a range. False: not known how to find them, or too many. */
-static inline bool read_words(struct now *now)
+static inline bool read_words(struct now *now, struct memo_layout *layout)
 {
 	uint32_t room[MEMO_ENTRIES];
-	uint64_t value;
-	size_t entries;
-	if (HOOK_UNLIKELY(!read_layout(now, room, &entries)))
+	if (HOOK_UNLIKELY(!read_layout(now, layout, room)))
 		return false;
-	for (const uint32_t *entry = room, *end = room + entries; entry < end; entry++) {
-		const char *start = now->params[memo_entry_param(*entry)];
-		size_t count = memo_entry_words(*entry);
-		if (HOOK_UNLIKELY(!start))
-			return false;
-		start += memo_entry_first(*entry) * MEMO_WORD;
-		if (HOOK_UNLIKELY(count >= MEMO_MANY || now->seen > MEMO_SEEN - MEMO_MANY)) {
-			struct now copy = *now;
-			if (!read_many(&copy, start, count))
-				return false;
-			*now = copy;
-			continue;
-		}
-		do {
-			memcpy(&value, start, sizeof value);
-			take_word(now, value);
-			start += MEMO_WORD;
-		} while (HOOK_UNLIKELY(--count));
-	}
-	if (HOOK_UNLIKELY(!(now->entries & MEMO_SETTLED)) && looked_often(now->layout, now->seen))
+	if (HOOK_UNLIKELY(!(now->entries & MEMO_SINGLES
+	                            ? read_singles(now, room)
+	                            : read_pieces(now->bounds, now->hits, now->params, room, now->entries & MEMO_COUNT))))
 		return false;
-	return now->words <= MEMO_WORDS;
-}
-
-static inline uint32_t look(const _Atomic uint32_t *field)
-{
-	return atomic_load_explicit(field, memory_order_relaxed);
+	return HOOK_LIKELY(now->entries & MEMO_SETTLED) || !looked_often(layout, now->hits->seen);
 }
 
 /* A line to the second-level cache: until the launch that needs it the first is full of other things again. */
@@ -137,35 +227,42 @@ static inline void fetch_note(const struct memo_note *note)
 }
 
 /* What a launch reads and writes besides its place, which is there by now. */
-static inline void fetch_rest(struct memo_tables *tables, const struct memo_place *place)
+static inline void fetch_rest(struct memo_tables *tables, uint32_t launch)
 {
-	const struct memo_layout *layout = memo_layouts_of(tables, memo_peek(&place->function));
+	const char *layout = (const char *)memo_layout_at(tables, launch);
+	const struct memo_place *place = memo_place_at(tables, launch);
 	fetch(layout);
-	fetch(layout + 1);
+	fetch(layout + MEMO_LINE);
 	fetch_note(&place->first);
 	fetch_note(&place->more[0]);
 	fetch_note(&place->more[1]);
 	if (HOOK_UNLIKELY(look(&place->counts) >> 4 & 0xf))
 		fetch(place->swap);
 }
-_Static_assert(MEMO_NOTES == 3 && MEMO_LAYOUT_WAYS == 2, "each is fetched");
+_Static_assert(MEMO_NOTES == 3, "each is fetched");
 
-/* The thread had the launch of this place, which was the one at `at` of its course: fetches what the next ones need, as they came the last time. */
-static inline void follow_course(struct memo_tables *tables, struct memo_course *course, uint32_t at,
+/*
+ * The thread had a launch, of that place if it is not NULL, which was the one at `turn` of its course: fetches what the next ones need, as they came the last time.
+ */
+static inline void follow_course(struct memo_tables *tables, struct memo_course *course, struct turn turn,
                                  struct memo_place *place)
 {
 	uint32_t count = look(&course->count);
-	atomic_store_explicit(&course->place[count % MEMO_COURSE], memo_number_of(tables, place), memory_order_relaxed);
-	atomic_store_explicit(&place->seen, count, memory_order_relaxed);
+	if (place)
+		atomic_store_explicit(&place->seen, count, memory_order_relaxed);
+	else
+		place = memo_place_at(tables, memo_nth(course, count - 1));
+	atomic_store_explicit(&course->launch[count % MEMO_COURSE], memo_launch(tables, turn.layout, place),
+	                      memory_order_relaxed);
 	atomic_store_explicit(&course->count, count + 1, memory_order_relaxed);
-	atomic_store_explicit(&course->next, at + 1, memory_order_relaxed);
-	fetch_rest(tables, memo_nth_of(tables, course, at + 1));
-	const struct memo_place *later = memo_nth_of(tables, course, at + 2);
+	atomic_store_explicit(&course->next, turn.nth + 1, memory_order_relaxed);
+	fetch_rest(tables, memo_nth(course, turn.nth + 1));
+	const struct memo_place *later = memo_place_at(tables, memo_nth(course, turn.nth + 2));
 	fetch(later);
 	fetch(later->word);
 	fetch(later->more);
-	fetch((const char *)course + offsetof(struct memo_course, place) +
-	      (at + MEMO_AHEAD) % MEMO_COURSE * sizeof(uint16_t));
+	fetch((const char *)course + offsetof(struct memo_course, launch) +
+	      (turn.nth + MEMO_AHEAD) % MEMO_COURSE * sizeof(uint32_t));
 }
 
 /* Do the parameters have the values that the answer hangs on? */
@@ -202,12 +299,12 @@ static inline bool is_same(const struct found *found, const struct now *now)
 	const struct memo_place *place = found->place;
 	uint64_t differ = (found->sequence & 1) | (memo_peek(&place->function) ^ now->function) |
 	                  (memo_peek(&place->stamp) ^ now->stamp) |
-	                  ((found->counts >> 8 & 0xff) ^ memo_words_of(now->words, now->entries)) |
-	                  (memo_peek(&place->at) ^ now->at);
+	                  ((found->counts >> 8 & 0xff) ^ memo_words_of(now->hits->words, now->entries)) |
+	                  (memo_peek(&place->at) ^ now->hits->at);
 	size_t i = 0;
 	do {
-		differ |= memo_peek(&place->word[i]) ^ now->word[i];
-	} while (++i < now->words);
+		differ |= memo_peek(&place->word[i]) ^ now->hits->word[i];
+	} while (++i < now->hits->words);
 	return !differ;
 }
 
@@ -242,8 +339,8 @@ static inline bool is_held(struct found found)
 static HOOK_HOT __attribute__((noinline)) struct found search(const struct now *now)
 {
 	uint64_t mixed = memo_mixed(0, now->function);
-	for (size_t i = 0; i < now->words; i++)
-		mixed = memo_mixed(mixed, now->word[i]);
+	for (size_t i = 0; i < now->hits->words; i++)
+		mixed = memo_mixed(mixed, now->hits->word[i]);
 	struct memo_place *place = memo_places_of(now->tables, mixed);
 	for (const struct memo_place *end = place + MEMO_WAYS; place != end; place++) {
 		struct found found = look_at(place);
@@ -253,18 +350,16 @@ static HOOK_HOT __attribute__((noinline)) struct found search(const struct now *
 	return (struct found){.place = NULL};
 }
 
-/* The place of the launch, which mostly is the one that its thread was expected to come to; and where in the course that is. */
-static inline struct found find(const struct now *now, struct memo_course *course, uint32_t *ret_at)
+/* The place of the launch, which mostly is the one at its turn; else that is set right. */
+static inline struct found find(const struct now *now, const struct memo_course *course, struct turn *turn)
 {
-	struct memo_place *expected = memo_nth_of(now->tables, course, look(&course->next));
-	struct found found = look_at(expected);
+	struct found found = look_at(memo_place_at(now->tables, memo_nth(course, turn->nth)));
 	if (HOOK_UNLIKELY(!is_same(&found, now))) {
 		struct now copy = *now;
 		found = search(&copy);
-		if (!found.place)
-			return found;
+		if (found.place)
+			turn->nth = look(&found.place->seen);
 	}
-	*ret_at = look(HOOK_LIKELY(found.place == expected) ? &course->next : &found.place->seen);
 	return found;
 }
 
@@ -322,23 +417,26 @@ HOOK_PAGE("0") HOOK_PAGE_BEGINS struct memo_answer memo_asks(CUfunction function
 {
 	struct hook_counts *counts = hook_counts_own();
 	struct neighbours_mark note[MEMO_NOTES];
-	uint64_t word[MEMO_WORDS + 1] = {0};
+	struct hits hits;
 	struct now now = {.tables = memo_tables(),
 	                  .function = (uintptr_t)function,
 	                  .stamp = hook_stamp(),
 	                  .params = params,
 	                  .bounds = words_bounds(),
-	                  .word = word};
+	                  .hits = &hits};
 	/* What is captured does not run now. */
 	if (HOOK_UNLIKELY(!counts || !params || !now.tables ||
-	                  atomic_load_explicit(&hook_line.captures, memory_order_relaxed)) ||
-	    !read_words(&now))
+	                  atomic_load_explicit(&hook_line.captures, memory_order_relaxed)))
 		return (struct memo_answer){.how = MEMO_UNKNOWN};
-	if (HOOK_UNLIKELY(!now.words))
-		return passes(counts);
 	struct memo_course *course = memo_course(now.tables);
-	uint32_t at;
-	struct found found = find(&now, course, &at);
+	struct turn turn = find_turn(&now, course);
+	if (HOOK_UNLIKELY(!read_words(&now, turn.layout)))
+		return (struct memo_answer){.how = MEMO_UNKNOWN};
+	if (!hits.words) {
+		follow_course(now.tables, course, turn, NULL);
+		return passes(counts);
+	}
+	struct found found = find(&now, course, &turn);
 	if (HOOK_UNLIKELY(!found.place))
 		return (struct memo_answer){.how = MEMO_UNKNOWN};
 	size_t guards = found.counts >> 24;
@@ -350,10 +448,10 @@ HOOK_PAGE("0") HOOK_PAGE_BEGINS struct memo_answer memo_asks(CUfunction function
 	if (HOOK_UNLIKELY(!(waits & is_held(found))))
 		return (struct memo_answer){.how = MEMO_UNKNOWN};
 	/* Not before: what this launch reads does not wait for what the next one will. */
-	follow_course(now.tables, course, at, found.place);
+	follow_course(now.tables, course, turn, found.place);
 	if (HOOK_UNLIKELY(swaps_of(found)))
 		return (struct memo_answer){.twins = found.place, .sequence = found.sequence, .how = MEMO_HAS_TWINS};
-	note_all(notes, noted, note, word, counts, api);
+	note_all(notes, noted, note, hits.word, counts, api);
 	if (HOOK_LIKELY(verdict_of(found) != MEMO_NO_CONCERN)) {
 		hook_count_own(counts, (enum hook_counter)(COUNT_CLEAN + verdict_of(found)));
 		hook_count_own(counts, COUNT_CHECKED);

@@ -14,8 +14,9 @@
 #define MEMO_LAYOUTS_BITS 10
 #define MEMO_PLACES_BITS 11
 #define MEMO_COURSES 32
-#define MEMO_COURSE 1024u /* launches that a thread remembers: the step of a large model */
+#define MEMO_COURSE 2048u /* launches that a thread remembers: the step of a large model */
 #define MEMO_AHEAD 16     /* launches, after which the next line of them is needed */
+#define MEMO_SKIPPED 15   /* launches that may be left out in a step */
 /* Entries, side by side, where a function or a launch may be. */
 #define MEMO_LAYOUT_WAYS 2
 #define MEMO_WAYS 4
@@ -25,6 +26,10 @@
 #define MEMO_MANY 16    /* words, that are looked at in another way; */
 #define MEMO_SEEN 255   /* so are all behind so many words: a place has 8 bits to say where one is */
 #define MEMO_FEW 8      /* words: with no more nothing is to be gained by */
+#define MEMO_SINGLE                                                                                                    \
+	24 /* words: with no more each is a piece of its own (two lines of a layout), or where no piece has MEMO_MANY; */
+#define MEMO_SIDE 4     /* so many of them are looked at side by side */
+#define MEMO_FEW_HITS 4 /* words that may concern a range: most launches have no more */
 #define MEMO_LOOKS                                                                                                     \
 	32768 /* words that were looked at, after which the code is asked which of them matter: that takes about as long */
 #define MEMO_GUARDS 8      /* conditions on the values of the parameters */
@@ -40,11 +45,13 @@
 #define MEMO_LAYOUT_WORDS (MEMO_ENTRIES / MEMO_PACKED)
 #define MEMO_NARROW 0x100u
 #define MEMO_SETTLED 0x200u /* its code was asked, or need not be */
+#define MEMO_SINGLES 0x400u /* each piece is one word; the last is there again until MEMO_SIDE divides their number */
 #define MEMO_COUNT 0xffu
 struct memo_layout {
 	_Atomic uint32_t sequence, entries; /* MEMO_COUNT of it: their number */
 	_Atomic uint64_t function, stamp;
-	_Atomic uint64_t looks; /* at words, while it is not settled */
+	_Atomic uint32_t looks; /* at words, while it is not settled */
+	_Atomic uint32_t seen;  /* where in its course a thread had it last that did not expect it */
 	_Atomic uint64_t packed[MEMO_LAYOUT_WORDS];
 } __attribute__((aligned(2 * MEMO_LINE)));
 
@@ -108,13 +115,15 @@ struct memo_place {
 } __attribute__((aligned(MEMO_LINE)));
 
 /*
- * The launches of a thread that have a place, in order, by the number of its first line. Programs repeat themselves: what came after a launch the last time will come again, and what it needs is fetched
- * before. Two threads may share a course; then they guess wrong.
+ * The launches of a thread, in order: the number of the layout, and of the first line of the place; a launch without one has that of the launch before. Programs repeat themselves: what came after
+ * a launch the last time will come again, and what it needs is fetched before. Two threads may share a course; then they guess wrong.
  */
 struct memo_course {
 	_Atomic uint32_t count, next; /* of launches so far; where the next one is thought to be found */
-	_Atomic uint16_t place[MEMO_COURSE] __attribute__((aligned(MEMO_LINE)));
+	_Atomic uint32_t launch[MEMO_COURSE] __attribute__((aligned(MEMO_LINE)));
 };
+#define MEMO_PLACE_SHIFT 16
+#define MEMO_LAYOUT_OF_COURSE 0xffffu
 
 struct memo_tables {
 	struct memo_layout layouts[1u << MEMO_LAYOUTS_BITS];
@@ -172,16 +181,32 @@ static inline struct memo_course *memo_course(struct memo_tables *tables)
 	return hook_thread.course;
 }
 
-static inline struct memo_place *memo_nth_of(struct memo_tables *tables, const struct memo_course *course, uint32_t nth)
+/* A launch of a course. */
+static inline uint32_t memo_nth(const struct memo_course *course, uint32_t nth)
 {
-	uintptr_t line = atomic_load_explicit(&course->place[nth % MEMO_COURSE], memory_order_relaxed);
+	return atomic_load_explicit(&course->launch[nth % MEMO_COURSE], memory_order_relaxed);
+}
+
+static inline struct memo_layout *memo_layout_at(struct memo_tables *tables, uint32_t launch)
+{
+	return &tables->layouts[launch & MEMO_LAYOUT_OF_COURSE];
+}
+
+static inline struct memo_place *memo_place_at(struct memo_tables *tables, uint32_t launch)
+{
+	uintptr_t line = launch >> MEMO_PLACE_SHIFT;
 	return (struct memo_place *)(void *)((char *)tables->places + line * MEMO_LINE);
 }
 
-static inline uint16_t memo_number_of(const struct memo_tables *tables, const struct memo_place *place)
+static inline uint32_t memo_launch(const struct memo_tables *tables, const struct memo_layout *layout,
+                                   const struct memo_place *place)
 {
-	return (uint16_t)(((const char *)place - (const char *)tables->places) / MEMO_LINE);
+	size_t line = (size_t)((const char *)place - (const char *)tables->places) / MEMO_LINE;
+	return (uint32_t)(layout - tables->layouts) | (uint32_t)(line << MEMO_PLACE_SHIFT);
 }
+_Static_assert((sizeof(struct memo_place) << MEMO_PLACES_BITS) / MEMO_LINE <= 1u << (32 - MEMO_PLACE_SHIFT) &&
+                       1u << MEMO_LAYOUTS_BITS <= MEMO_LAYOUT_OF_COURSE + 1,
+               "a launch of a course has room for both numbers");
 
 static inline struct memo_note *memo_note_of(struct memo_place *place, size_t nth)
 {

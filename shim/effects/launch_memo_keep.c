@@ -51,8 +51,9 @@ static struct memo_layout *layout_of(struct memo_tables *tables, uint64_t functi
 struct list {
 	const struct function_info *info;
 	const struct kernel_paths *paths; /* NULL: all words are */
+	bool singles;                     /* each piece is one word */
 	uint32_t entry[MEMO_ENTRIES];
-	size_t entries;
+	size_t entries, room;
 };
 
 /* Is it none that the code takes for an address? Then it does not matter what it looks like. */
@@ -67,9 +68,10 @@ static bool is_number(const struct list *list, size_t param, size_t word)
 /* False: no more room. */
 static bool add_piece(struct list *list, size_t param, size_t first, size_t end)
 {
+	const size_t most = list->singles ? 1 : MEMO_PIECE;
 	for (size_t count; first < end; first += count) {
-		count = end - first < MEMO_PIECE ? end - first : MEMO_PIECE;
-		if (list->entries == MEMO_ENTRIES || param > UINT8_MAX || first > UINT16_MAX)
+		count = end - first < most ? end - first : most;
+		if (list->entries == list->room || param > UINT8_MAX || first > UINT16_MAX)
 			return false;
 		list->entry[list->entries++] = memo_entry(param, first, count);
 	}
@@ -78,11 +80,12 @@ static bool add_piece(struct list *list, size_t param, size_t first, size_t end)
 
 static bool add_param(struct list *list, size_t param)
 {
-	size_t words = list->info->params[param].bytes / MEMO_WORD, first = 0, end = 0;
+	const size_t words = list->info->params[param].bytes / MEMO_WORD, gap = list->singles ? 0 : MEMO_GAP;
+	size_t first = 0, end = 0;
 	for (size_t word = 0; word < words; word++) {
 		if (is_number(list, param, word))
 			continue;
-		if (word > end + MEMO_GAP) {
+		if (word > end + gap) {
 			if (!add_piece(list, param, first, end))
 				return false;
 			first = end = word;
@@ -94,14 +97,36 @@ static bool add_param(struct list *list, size_t param)
 	return add_piece(list, param, first, end);
 }
 
-static bool add_all(struct list *list, const struct kernel_paths *paths)
+static bool add_all(struct list *list, const struct kernel_paths *paths, bool singles, size_t room)
 {
 	list->paths = paths;
+	list->singles = singles;
+	list->room = room;
 	list->entries = 0;
 	for (size_t i = 0; i < list->info->param_count; i++)
 		if (!add_param(list, i))
 			return false;
+	for (size_t i = list->entries; singles && i % MEMO_SIDE; i++)
+		list->entry[i] = list->entry[list->entries - 1];
 	return true;
+}
+
+static size_t longest_of(const struct list *list)
+{
+	size_t longest = 0;
+	for (size_t i = 0; i < list->entries; i++)
+		if (memo_entry_words(list->entry[i]) > longest)
+			longest = memo_entry_words(list->entry[i]);
+	return longest;
+}
+
+/* Where there are few words, or small pieces, each is better looked at alone. */
+static bool add_best(struct list *list, const struct kernel_paths *paths)
+{
+	if (!add_all(list, paths, false, MEMO_ENTRIES))
+		return false;
+	size_t room = longest_of(list) < MEMO_MANY ? MEMO_ENTRIES : MEMO_SINGLE;
+	return add_all(list, paths, true, room) || add_all(list, paths, false, MEMO_ENTRIES);
 }
 
 /* False: too many parameters, or too large ones. */
@@ -109,7 +134,7 @@ static bool make_list(const struct function_info *info, struct list *ret)
 {
 	const struct kernel_paths *paths = options_get()->store_paths ? function_paths(info) : NULL;
 	ret->info = info;
-	return (paths && paths->reason == PATHS_CLEAR && add_all(ret, paths)) || add_all(ret, NULL);
+	return (paths && paths->reason == PATHS_CLEAR && add_best(ret, paths)) || add_best(ret, NULL);
 }
 
 static size_t words_of(const struct list *list)
@@ -123,8 +148,9 @@ static size_t words_of(const struct list *list)
 /* As a layout has them. Asked once is asked: what could not be found out then is not asked for again. */
 static uint32_t entries_of(const struct list *list, bool asked)
 {
-	bool settled = asked || function_paths(list->info) || words_of(list) <= MEMO_FEW;
-	return (uint32_t)list->entries | (list->paths ? MEMO_NARROW : 0) | (settled ? MEMO_SETTLED : 0);
+	bool settled = asked || words_of(list) <= MEMO_FEW;
+	return (uint32_t)list->entries | (list->paths ? MEMO_NARROW : 0) | (settled ? MEMO_SETTLED : 0) |
+	       (list->singles ? MEMO_SINGLES : 0);
 }
 
 /* Which of the words that are looked at one of all words is. SIZE_MAX: none. */
@@ -175,12 +201,12 @@ static bool make_kept(const struct memo_draft *draft, const struct list *list, s
 }
 
 /* False: another thread writes there. */
-static bool keep_layout(struct memo_tables *tables, const struct list *list, uint64_t stamp)
+static bool keep_layout(struct memo_tables *tables, const struct list *list, uint64_t stamp, bool asked)
 {
 	uint64_t function = (uintptr_t)list->info->function;
 	struct memo_layout *layout = layout_of(tables, function, stamp);
-	bool same = memo_peek(&layout->function) == function && memo_peek(&layout->stamp) == stamp;
-	uint32_t entries = entries_of(list, same && memo_peek(&layout->looks) >= MEMO_LOOKS);
+	bool known = memo_peek(&layout->function) == function, same = known && memo_peek(&layout->stamp) == stamp;
+	uint32_t entries = entries_of(list, asked);
 	/* Within a stamp a function's paths come once and stay, so of one kind there is one list. */
 	if (same && atomic_load_explicit(&layout->entries, memory_order_relaxed) == entries)
 		return true;
@@ -189,9 +215,9 @@ static bool keep_layout(struct memo_tables *tables, const struct list *list, uin
 	atomic_store_explicit(&layout->entries, entries, memory_order_release);
 	poke(&layout->function, function);
 	poke(&layout->stamp, stamp);
-	if (!same)
-		poke(&layout->looks, 0);
-	for (size_t i = 0; i * MEMO_PACKED < list->entries; i++) {
+	if (!known)
+		atomic_store_explicit(&layout->looks, 0, memory_order_relaxed);
+	for (size_t i = 0; i * MEMO_PACKED < (list->entries + MEMO_SIDE - 1) / MEMO_SIDE * MEMO_SIDE; i++) {
 		uint64_t packed;
 		memcpy(&packed, list->entry + i * MEMO_PACKED, sizeof packed);
 		poke(&layout->packed[i], packed);
@@ -283,14 +309,14 @@ static struct memo_place *place_of(struct memo_tables *tables, const struct func
 }
 
 /* What all launches of the function that are kept have in common, and what is kept of this one. False: nothing. */
-static bool begin(const struct function_info *info, const struct memo_draft *draft, struct list *ret_list,
+static bool begin(const struct function_info *info, const struct memo_draft *draft, bool asked, struct list *ret_list,
                   struct kept *ret_kept)
 {
 	struct memo_tables *tables = memo_tables();
 	if (!tables || !make_list(info, ret_list) || !make_kept(draft, ret_list, ret_kept))
 		return false;
 	/* What changed meanwhile may have been seen in part. */
-	return hook_stamp() == draft->stamp && keep_layout(tables, ret_list, draft->stamp) && ret_kept->words;
+	return hook_stamp() == draft->stamp && keep_layout(tables, ret_list, draft->stamp, asked) && ret_kept->words;
 }
 
 /* Begins to write the launch's place. NULL: it cannot be kept. */
@@ -318,23 +344,27 @@ static struct memo_place *keep(const struct call *call, const struct list *list,
 	return place;
 }
 
-/* So many words were looked at that it is time to read the code, if no address ever asked for that. */
-static void ask_if_often(const struct function_info *info, uint64_t stamp)
+/* So many words were looked at that it is time to read the code, if no address ever asked for that. True: it was asked, or is known. */
+static bool ask_if_often(const struct function_info *info, uint64_t stamp)
 {
+	if (function_paths(info))
+		return true;
 	struct memo_tables *tables = memo_tables();
 	uint64_t function = (uintptr_t)info->function;
 	const struct memo_layout *layout = tables ? layout_of(tables, function, stamp) : NULL;
-	if (layout && memo_peek(&layout->function) == function && memo_peek(&layout->looks) >= MEMO_LOOKS)
+	bool often = layout && memo_peek(&layout->function) == function &&
+	             atomic_load_explicit(&layout->looks, memory_order_relaxed) >= MEMO_LOOKS;
+	if (often)
 		launch_paths(info);
+	return often;
 }
 
 void memo_keep(const struct call *call, const struct function_info *info, const struct memo_draft *draft)
 {
 	struct list list;
 	struct kept kept;
-	if (!function_paths(info))
-		ask_if_often(info, draft->stamp);
-	struct memo_place *place = begin(info, draft, &list, &kept) ? keep(call, &list, &kept, 0) : NULL;
+	bool asked = ask_if_often(info, draft->stamp);
+	struct memo_place *place = begin(info, draft, asked, &list, &kept) ? keep(call, &list, &kept, 0) : NULL;
 	if (place)
 		write_end(&place->sequence);
 }
@@ -381,7 +411,7 @@ void memo_keep_twins(const struct call *call)
 	size_t count;
 	struct list list;
 	struct kept kept;
-	if (call->draft->unfit || call->deferred || !begin(first->function, call->draft, &list, &kept) ||
+	if (call->draft->unfit || call->deferred || !begin(first->function, call->draft, true, &list, &kept) ||
 	    !find_swaps(call, &kept, swaps, &count))
 		return;
 	struct memo_place *place = keep(call, &list, &kept, count);

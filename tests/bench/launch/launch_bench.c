@@ -197,6 +197,28 @@ static void hooked_step(void)
 	launch_of_step(turn++ % STEP);
 }
 
+/* A step of training beside a frozen model: six of seven launches have nothing to do with a weight. */
+static void launch_of_training(unsigned nth)
+{
+	int count = 7;
+	void *params[] = {&elsewhere[0], &elsewhere[1], &elsewhere[2], &count};
+
+	if (nth % 7 == 0)
+		launch_of_step(nth);
+	else
+		cuLaunchKernel((CUfunction)(uintptr_t)(STUB_MODEL + nth * 7919u % STUB_MODEL_KERNELS), 1, 1, 1, 1, 1, 1,
+		               0, (CUstream)(uintptr_t)0x20, params, NULL);
+}
+
+static void hooked_training(void)
+{
+	static unsigned turn;
+
+	for (; turn < WARM_STEPS * STEP; turn++)
+		launch_of_training(turn % STEP);
+	launch_of_training(turn++ % STEP);
+}
+
 static void hooked_table_beside(void)
 {
 	launch_four(cuLaunchKernel, STUB_TABLE, region + BYTES + 256);
@@ -259,6 +281,7 @@ static const struct {
 	{"hit", "1 pointer of 3 in a range, stored through", hooked_hit, RANGES, 1, false},
 	{"many", "16 pointers in 16 ranges", hooked_many, RANGES, 1, false},
 	{"step", "the launches of a model's step in turn, by 150 kernels, beside ranges", hooked_step, RANGES, 0, false},
+	{"training", "the same, six of seven outside the bounds of ranges", hooked_training, RANGES, 0, false},
 	{"apart", "3 pointers between two allocations with ranges, other ones each time", hooked_apart, RANGES, 0, false},
 	{"swapped", "strict: 1 pointer of 3 in a range, replaced by its twin", hooked_hit, RANGES, 0, true},
 	{"swapped_many", "strict: 16 pointers in 16 ranges, replaced", hooked_many, RANGES, 0, true},

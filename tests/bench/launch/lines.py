@@ -17,7 +17,7 @@ import tempfile
 
 LINE, PAGE = 64, 4096
 STACK = 1 << 16  # around the benchmark's frame
-PLAIN = ("nothing", "elsewhere", "between", "near", "clean", "runtime", "gemv", "table_beside", "table", "hit", "apart", "step")
+PLAIN = ("nothing", "elsewhere", "between", "near", "clean", "runtime", "gemv", "table_beside", "table", "hit", "apart", "step", "training")
 STRICT = ("clean", "gemv", "swapped")
 
 

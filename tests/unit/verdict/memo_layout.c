@@ -1,4 +1,6 @@
 /* Launches that were judged before: how their words are found in parameters of all numbers and sizes. */
+#include <string.h>
+
 #include "shim/kernels/variants.h"
 #include "tests/unit/verdict/memo_fake.h"
 
@@ -261,4 +263,45 @@ Test(memo_layout, a_step_after_many_other_launches, .init = set_up)
 			judge(of, params);
 	}
 	cr_assert_gt(passed, LAUNCHES * 3 / 4, "%u of %u", passed, LAUNCHES);
+}
+
+/* Whatever pieces its parameters are looked at in: each word that may be an address is. One word in `every` is a number; 0: its code is not understood. */
+static void each_word_is_looked_at(unsigned shift, unsigned words, unsigned every)
+{
+	static struct slot_paths slots[500];
+	static uint64_t block[500];
+	struct kernel_paths *paths = calloc(1, sizeof *paths);
+	int small = 7;
+	void *params[] = {block, &small};
+	CUfunction of = function(WIDE + words - WIDE_WORDS, 1);
+	cr_assert(paths);
+	*paths = (struct kernel_paths){.slots = slots, .slot_count = words, .reason = every ? PATHS_CLEAR : PATHS_TABLE};
+	for (unsigned i = 0; i < words; i++)
+		slots[i].use = every && (i * 7919 + shift) % every ? SLOT_NONE : SLOT_LOAD;
+	has_paths(of, paths);
+	memset(block, 0, sizeof block);
+	judge(of, params);
+	cr_assert(passes(of, params), "%u words", words);
+	for (unsigned i = 0; i < words; i++) {
+		block[i] = BESIDE;
+		/* Those in small gaps are looked at with their neighbours. */
+		bool number = slots[i].use == SLOT_NONE && every > 4, passed = passes(of, params);
+		cr_assert(number ? passed : slots[i].use == SLOT_NONE || !passed, "word %u of %u, %u", i, words, every);
+		if (every && i < 256) {
+			judge(of, params);
+			cr_assert(passes(of, params), "word %u of %u, %u, judged", i, words, every);
+		}
+		block[i] = 0;
+		cr_assert(passes(of, params), "word %u of %u, %u, gone", i, words, every);
+	}
+}
+
+Test(memo_layout, each_word_of_all_sizes, .init = set_up)
+{
+	static const unsigned everies[] = {0, 1, 2, 3, 5, 9, 20};
+	for (unsigned words = 160; words < 260; words += 9)
+		for (size_t i = 0; i < sizeof everies / sizeof *everies; i++) {
+			each_word_is_looked_at((unsigned)i, words, everies[i]);
+			function_forget();
+		}
 }
