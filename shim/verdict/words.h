@@ -14,6 +14,7 @@
 
 #define WORDS_WORD sizeof(uint64_t)
 #define WORDS_EIGHT ((size_t)8)
+#define WORDS_BLOCK ((size_t)64)
 
 typedef uint32_t words_halves __attribute__((vector_size(16)));
 typedef int32_t words_signed __attribute__((vector_size(16)));
@@ -59,15 +60,37 @@ static inline bool words_hit(const struct words_bounds *bounds, uint64_t value)
 	return (value - bounds->low < bounds->bytes) & granules_hold(bounds->granules, value);
 }
 
-static inline bool words_hit_none(const struct words_bounds *bounds, const char *words)
+/* Which of eight words may be hit, a bit for each: the bounds are not asked. */
+static inline uint64_t words_held_of_eight(const struct words_bounds *bounds, const char *words)
 {
-	bool any = false;
+	uint64_t held = 0;
+#pragma GCC unroll 8
 	for (size_t i = 0; i < WORDS_EIGHT; i++) {
 		uint64_t value;
 		memcpy(&value, words + i * WORDS_WORD, sizeof value);
-		any |= granules_hold(bounds->granules, value);
+		held |= (uint64_t)granules_hold(bounds->granules, value) << i;
 	}
-	return !any;
+	return held;
+}
+
+/*
+ * The same of a block of words, from 8 on. First all are asked by their upper halves, then eight by eight those that may be near: jumps for each eight would often be foretold wrong.
+ * The last eight may have some of those before, whose bits are the same.
+ */
+static inline uint64_t words_held(const struct words_bounds *bounds, const char *words, size_t count)
+{
+	const size_t last = count - WORDS_EIGHT;
+	uint64_t near = 0, held = 0;
+	for (size_t first = 0, nth = 0; first < count; first += WORDS_EIGHT, nth++) {
+		const char *eight = words + (first < last ? first : last) * WORDS_WORD;
+		near |= (uint64_t)!words_are_elsewhere(eight, bounds->low, bounds->bytes) << nth;
+	}
+	for (; near; near &= near - 1) {
+		size_t first = WORDS_EIGHT * (size_t)__builtin_ctzll(near);
+		first = first < last ? first : last;
+		held |= words_held_of_eight(bounds, words + first * WORDS_WORD) << first;
+	}
+	return held;
 }
 
 /* Calls take(context, value, nth) for each of `count` words that is hit, in order, until it answers false: then so does this. They need no alignment. */
@@ -76,21 +99,23 @@ static inline __attribute__((always_inline)) bool words_each(const struct words_
                                                              bool (*take)(void *context, uint64_t value, size_t nth),
                                                              void *context)
 {
-	for (size_t nth = 0; nth < count;) {
-		size_t stop = count;
-		if (count - nth >= WORDS_EIGHT) {
-			const char *eight = words + nth * WORDS_WORD;
-			stop = nth + WORDS_EIGHT;
-			if (HOOK_LIKELY(words_are_elsewhere(eight, bounds->low, bounds->bytes) ||
-			                words_hit_none(bounds, eight))) {
-				nth = stop;
-				continue;
+	uint64_t value;
+	for (size_t nth = 0; nth < count; nth += WORDS_BLOCK) {
+		const char *block = words + nth * WORDS_WORD;
+		size_t left = count - nth < WORDS_BLOCK ? count - nth : WORDS_BLOCK;
+		uint64_t hits = 0;
+		if (left >= WORDS_EIGHT) {
+			hits = words_held(bounds, block, left);
+		} else {
+			for (size_t i = 0; i < left; i++) {
+				memcpy(&value, block + i * WORDS_WORD, sizeof value);
+				hits |= (uint64_t)words_hit(bounds, value) << i;
 			}
 		}
-		for (; nth < stop; nth++) {
-			uint64_t value;
-			memcpy(&value, words + nth * WORDS_WORD, sizeof value);
-			if (HOOK_UNLIKELY(words_hit(bounds, value)) && !take(context, value, nth))
+		for (; hits; hits &= hits - 1) {
+			size_t at = (size_t)__builtin_ctzll(hits);
+			memcpy(&value, block + at * WORDS_WORD, sizeof value);
+			if (words_hit(bounds, value) && !take(context, value, nth + at))
 				return false;
 		}
 	}
