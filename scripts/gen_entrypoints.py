@@ -21,7 +21,7 @@ VERDICTS = HOOKED + ("door", "pass")
 # Rules of tracked and counted rows that have nothing to do while this holds; without one a tracked call is always followed.
 IDLE = {"attribute": "hook_write_idle", "attributes": "hook_write_idle", "free": "hook_write_idle",
         "unjudged_launch": "hook_idle", "sync": "hook_unused", "sync_stream": "hook_unused", "sync_context": "hook_unused"}
-# Rules that do nothing before the call, and mostly nothing behind it: effect_RULE_is_done() says so.
+# Rules that do nothing before the call, and mostly nothing behind it, which is asked there at once: effect_RULE_is_done() says so.
 BEHIND = {"kernel_function"}
 EFFECTS = {"W", "H", "L", "X", "G", "C", "U", "M", "I", "T", "Q", "O", "R", "N", "A+", "A-", "A~"}
 
@@ -66,6 +66,8 @@ class Row:
         """
         if self.effect == "L" and self.rule.startswith("launch"):
             return "5" if self.per_thread or "extra" not in self.rule else "1"
+        if self.rule.split("(")[0] in BEHIND:
+            return "2"
         if self.is_plain_write and not self.blocks:
             return "5" if self.per_thread else "4"
         return None
@@ -189,11 +191,12 @@ def hooks(rows, calls, _):
                      f"\t\t\treturn swapped_{name}({', '.join([*row.arguments, 'answer', '__builtin_return_address(0)'])});",
                      "\t}"]
         if rule.group(1) in BEHIND:
+            at_once = []
             out += [f"static __attribute__((noinline)) CUresult behind_{name}({', '.join([*row.params, 'CUresult result, void *caller'])})", "{",
                     *judged[:3], "\treturn judge_after(&call, result);", "}", ""]
-            again = [f"\tif (HOOK_LIKELY(drv.{name} && !{bypass}())) {{",
+            again = [f"\tif (HOOK_LIKELY(drv.{name})) {{",
                      "\t\thook_thread.depth++;", f"\t\tCUresult result = drv.{name}({arguments});", "\t\thook_thread.depth--;",
-                     f"\t\tif (HOOK_LIKELY(result == CUDA_SUCCESS && effect_{rule.group(1)}_is_done({rule.group(2)})))",
+                     f"\t\tif (HOOK_LIKELY(result == CUDA_SUCCESS && effect_{rule.group(1)}_is_done({rule.group(2)})) || {bypass}())",
                      "\t\t\treturn result;",
                      f"\t\treturn behind_{name}({arguments}, result, __builtin_return_address(0));", "\t}"]
         if row.is_plain_write:

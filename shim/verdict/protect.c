@@ -10,6 +10,7 @@
 #include "shim/effects/capture.h"
 #include "shim/effects/launch_memo.h"
 #include "shim/effects/launches.h"
+#include "shim/effects/told.h"
 #include "shim/hash.h"
 #include "shim/hook_state.h"
 #include "shim/report/report.h"
@@ -53,6 +54,7 @@ int protect_start(void)
 	if (protect_ranges())
 		return 0;
 	memo_start();
+	told_start();
 	int error = neighbours_start();
 	if (!error)
 		error = registry_create(&hooks, &made);
