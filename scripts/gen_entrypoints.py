@@ -21,7 +21,7 @@ VERDICTS = HOOKED + ("door", "pass")
 # Rules of tracked and counted rows that have nothing to do while this holds; without one a tracked call is always followed.
 IDLE = {"attribute": "hook_write_idle", "attributes": "hook_write_idle", "free": "hook_write_idle",
         "unjudged_launch": "hook_idle", "sync": "hook_unused", "sync_stream": "hook_unused", "sync_context": "hook_unused"}
-# Rules that do nothing before the call, and mostly nothing behind it: effect_RULE_is_done() says so.
+# Rules that do nothing before the call, and mostly nothing behind it, which is asked there at once: effect_RULE_is_done() says so.
 BEHIND = {"kernel_function"}
 EFFECTS = {"W", "H", "L", "X", "G", "C", "U", "M", "I", "T", "Q", "O", "R", "N", "A+", "A-", "A~"}
 
@@ -52,6 +52,25 @@ class Row:
     def blocks(self):
         """A copy or set in no stream of the caller's: most have ended when they return."""
         return self.effect in ("W", "H") and re.match(r"cuMem(cpy|set)", self.symbol) is not None and "Async" not in self.symbol
+
+    @property
+    def is_plain_write(self):
+        """Of one piece of memory, and of no interest but for where that lies."""
+        return self.rule.startswith("line(") and not any("CUarray" in param or "CUcontext" in param for param in self.params)
+
+    @property
+    def page(self):
+        """
+        Where the hook lies among those of calls that pass, which programs make between their launches: first come the launches of most programs, to fill a page with what they need
+        (HOOK_PAGE in shim/hook_state.h; 0 is memo_asks(), 3 write_asks()). None: anywhere.
+        """
+        if self.effect == "L" and self.rule.startswith("launch"):
+            return "5" if self.per_thread or "extra" not in self.rule else "1"
+        if self.rule.split("(")[0] in BEHIND:
+            return "2"
+        if self.is_plain_write and not self.blocks:
+            return "5" if self.per_thread else "4"
+        return None
 
     @property
     def stream(self):
@@ -150,6 +169,8 @@ def hooks(rows, calls, _):
         hot = "HOOK_HOT " if row.effect == "L" else ""
         out += [f"static {hot}__attribute__((noinline)) CUresult judged_{name}({', '.join([*row.params, 'void *caller'])})", "{",
                 *opened, *count, f"\tif ({bypass}())", f"\t\treturn drv.{name}({arguments});", *judged]
+        pass_on = f"hook_passes({counter}, {bypass}())" if count else f"{bypass}()"
+        at_once = [f"\tif (HOOK_LIKELY(drv.{name} && {pass_on}))", f"\t\treturn drv.{name}({arguments});"]
         # A launch that was judged before: one of a single function, whose parameters are the program's list.
         again = []
         if rule.group(1) in ("launch", "launch_config"):
@@ -170,17 +191,25 @@ def hooks(rows, calls, _):
                      f"\t\t\treturn swapped_{name}({', '.join([*row.arguments, 'answer', '__builtin_return_address(0)'])});",
                      "\t}"]
         if rule.group(1) in BEHIND:
+            at_once = []
             out += [f"static __attribute__((noinline)) CUresult behind_{name}({', '.join([*row.params, 'CUresult result, void *caller'])})", "{",
                     *judged[:3], "\treturn judge_after(&call, result);", "}", ""]
-            again = [f"\tif (HOOK_LIKELY(drv.{name} && !{bypass}())) {{",
+            again = [f"\tif (HOOK_LIKELY(drv.{name})) {{",
                      "\t\thook_thread.depth++;", f"\t\tCUresult result = drv.{name}({arguments});", "\t\thook_thread.depth--;",
-                     f"\t\tif (HOOK_LIKELY(result == CUDA_SUCCESS && effect_{rule.group(1)}_is_done({rule.group(2)})))",
+                     f"\t\tif (HOOK_LIKELY(result == CUDA_SUCCESS && effect_{rule.group(1)}_is_done({rule.group(2)})) || {bypass}())",
                      "\t\t\treturn result;",
                      f"\t\treturn behind_{name}({arguments}, result, __builtin_return_address(0));", "\t}"]
-        pass_on = f"hook_passes({counter}, {bypass}())" if count else f"{bypass}()"
-        page = f'HOOK_PAGE("{1 + row.per_thread}") ' if again and hot else hot
-        out += [f"HOOK_EXPORT {page}CUresult {name}({', '.join(row.params) or 'void'})", "{",
-                f"\tif (HOOK_LIKELY(drv.{name} && {pass_on}))", f"\t\treturn drv.{name}({arguments});", *again,
+        if row.is_plain_write:
+            at_once = []
+            again = [f"\tif (HOOK_LIKELY(drv.{name})) {{",
+                     f"\t\tif (HOOK_LIKELY({pass_on}))", f"\t\t\treturn drv.{name}({arguments});",
+                     f"\t\tenum write_how how = write_asks({rule.group(2)}, {str(row.blocks).lower()});",
+                     "\t\tif (HOOK_LIKELY(how == WRITE_PASSES))", f"\t\t\treturn {real}{name}({arguments});",
+                     *([] if row.blocks else ["\t\tif (how == WRITE_IS_WATCHED)",
+                                              f"\t\t\treturn judge_write_again(\"{name}\", {real}{name}({arguments}));"]),
+                     "\t}"]
+        page = f'HOOK_PAGE("{row.page}") ' if again and row.page else hot
+        out += [f"HOOK_EXPORT {page}CUresult {name}({', '.join(row.params) or 'void'})", "{", *at_once, *again,
                 f"\treturn judged_{name}({', '.join([*row.arguments, '__builtin_return_address(0)'])});", "}", ""]
     return out + ["const struct entrypoint entrypoints[ENTRY_COUNT] = {"] + table + ["};", ""]
 

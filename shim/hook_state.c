@@ -7,7 +7,6 @@
 
 __thread struct hook_thread hook_thread __attribute__((tls_model("initial-exec")));
 struct hook_line hook_line HOOK_DATA;
-_Atomic bool hook_served HOOK_DATA;
 _Atomic bool hook_used HOOK_DATA;
 _Atomic bool hook_disabled HOOK_DATA;
 

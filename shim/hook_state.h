@@ -113,10 +113,15 @@ struct hook_line {
 	_Atomic uint64_t stamp;     /* hook_stamp() */
 	_Atomic(struct memo_tables *) memo;  /* effects/launch_memo.c's; NULL: none */
 	_Atomic(struct granules *) granules; /* verdict/granules.h's */
-	_Atomic uint64_t looks;              /* at protected bytes so far: looks.h */
+	/*
+	 * Memory of cuMemAlloc is served (twins/serve.h): the driver no longer knows where allocations end, so copies and sets are held to that here.
+	 * twins/serve_memo.h's; NULL: none is.
+	 */
+	_Atomic(struct serve_memo *) served;
+	_Atomic uint64_t looks; /* at protected bytes so far: looks.h. In a line of its own, since each check writes it */
 } __attribute__((aligned(64)));
 extern struct hook_line hook_line;
-_Static_assert(sizeof(struct hook_line) == 64, "one line");
+_Static_assert(offsetof(struct hook_line, looks) == 64, "one cache line, and what is written");
 
 /*
  * Changes with all that a launch's answer hangs on but the launch itself: protections and their ends, the allocations that hold them, twins, which function a handle means. What was worked out
@@ -138,9 +143,6 @@ extern _Atomic bool hook_used;
 /* Nothing is tracked or judged: could not start, or a fork child of a process that used CUDA. */
 extern _Atomic bool hook_disabled;
 
-/* Memory of cuMemAlloc is served (twins/serve.h): the driver no longer knows where allocations end, so copies and sets are held to that here. */
-extern _Atomic bool hook_served;
-
 /* Nothing to judge: one relaxed load, and this thread's depth. */
 static inline bool hook_idle(void)
 {
@@ -153,18 +155,21 @@ static inline bool hook_near(void)
 	return HOOK_LIKELY(atomic_load_explicit(&hook_line.armed, memory_order_relaxed) && !hook_thread.depth);
 }
 
+static inline bool hook_serves(void)
+{
+	return atomic_load_explicit(&hook_line.served, memory_order_relaxed);
+}
+
 /* The same for calls that write themselves. */
 static inline bool hook_write_idle(void)
 {
-	return (!atomic_load_explicit(&hook_line.armed, memory_order_relaxed) &&
-	        !atomic_load_explicit(&hook_served, memory_order_relaxed)) ||
-	       hook_thread.depth;
+	return (!atomic_load_explicit(&hook_line.armed, memory_order_relaxed) && !hook_serves()) || hook_thread.depth;
 }
 
 /* For questions that only served memory answers in another way than the driver. */
 static inline bool hook_serve_idle(void)
 {
-	return !atomic_load_explicit(&hook_served, memory_order_relaxed) || hook_thread.depth;
+	return !hook_serves() || hook_thread.depth;
 }
 
 /* For synchronisations, which collect what earlier checks found. */

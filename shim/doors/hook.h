@@ -8,6 +8,7 @@
 #include "shim/driver.h"
 #include "shim/effects/call.h"
 #include "shim/effects/launch_memo.h"
+#include "shim/effects/writes.h"
 #include "shim/hook_state.h"
 #include "shim/verdict/judge.h"
 

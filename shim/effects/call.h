@@ -9,6 +9,8 @@
 #include "shim/driver.h"
 #include "shim/effects/effect.h"
 #include "shim/effects/launch_draft.h"
+#include "shim/effects/told.h"
+#include "shim/hook_state.h"
 #include "shim/kernels/slot_verdict.h"
 
 /* A write by contract. */
@@ -156,7 +158,12 @@ void effect_library_load(struct call *call, CUlibrary *library, const void *imag
 void effect_library_load_file(struct call *call, CUlibrary *library, const char *path);
 void effect_kernel_function(struct call *call, CUfunction *function, CUkernel kernel);
 /* After the driver's call: is nothing left to be done? Some libraries make it before each launch. */
-bool effect_kernel_function_is_done(CUfunction *function, CUkernel kernel);
+bool effect_kernel_function_is_known(CUfunction function);
+static inline bool effect_kernel_function_is_done(const CUfunction *function, CUkernel kernel)
+{
+	(void)kernel;
+	return HOOK_LIKELY(told_has(*function)) || effect_kernel_function_is_known(*function);
+}
 void effect_library_module(struct call *call, CUmodule *module, CUlibrary library);
 void effect_module_end(struct call *call, const void *handle);
 

@@ -57,10 +57,13 @@ void effect_kernel_function(struct call *call, CUfunction *function, CUkernel ke
 	remember(call, function, kernel, kernel_function_after);
 }
 
-bool effect_kernel_function_is_done(CUfunction *function, CUkernel kernel)
+HOOK_COLD bool effect_kernel_function_is_known(CUfunction function)
 {
-	(void)kernel;
-	return images_kernel_is_told(*function);
+	uint64_t stamp = hook_stamp();
+	bool known = images_kernel_is_told(function);
+	if (known)
+		told_add(function, stamp);
+	return known;
 }
 
 static void library_module_after(struct call *call, CUresult result)

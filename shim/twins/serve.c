@@ -7,6 +7,7 @@
 #include "shim/hook_state.h"
 #include "shim/twins/serve_calls.h"
 #include "shim/twins/serve_internal.h"
+#include "shim/twins/serve_memo.h"
 
 /* Buffer ids of ours have this bit; the driver counts its own from 1. */
 #define ID_OURS (UINT64_C(1) << 62)
@@ -21,7 +22,7 @@ bool serve_on(void)
 
 bool serve_used(void)
 {
-	return atomic_load_explicit(&hook_served, memory_order_relaxed);
+	return hook_serves();
 }
 
 void serve_init(const struct serve_events *events)
@@ -88,7 +89,7 @@ static bool find_or_make(CUcontext context, struct view *ret_view)
 	lock_acquire(&serve_lock);
 	bool there = arena_of(context) || arena_add(&fresh);
 	if (there) {
-		atomic_store_explicit(&hook_served, true, memory_order_relaxed);
+		serve_memo_start();
 		arena_view(arena_of(context), ret_view);
 	}
 	lock_release(&serve_lock);
@@ -460,27 +461,49 @@ CUresult serve_cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 	return free_async(dptr, hStream, drv.cuMemFreeAsync_ptsz, true);
 }
 
-struct serve_fact serve_fact(CUdeviceptr address)
+/* With the lock. */
+static struct serve_fact find_fact(CUdeviceptr address)
 {
-	struct serve_fact fact = {.inside = false};
+	struct block *block = block_at(address);
+	struct serve_fact fact = {.inside = block != NULL, .slab = block && block->slab};
 	struct place place;
 
-	lock_acquire(&serve_lock);
-	fact.inside = block_at(address) != NULL;
 	fact.live = fact.inside && piece_at(address, &place);
 	if (fact.live) {
 		fact.context = place.block->arena->context;
 		fact.start = place.start;
 		fact.piece = *place.piece;
 	}
+	return fact;
+}
+
+struct serve_fact serve_fact(CUdeviceptr address)
+{
+	lock_acquire(&serve_lock);
+	struct serve_fact fact = find_fact(address);
 	lock_release(&serve_lock);
 	return fact;
 }
 
+/* With the lock: the next write there is answered without it. */
+static void keep_fact(CUdeviceptr address, const struct serve_fact *fact)
+{
+	CUdeviceptr start = fact->start, end = fact->start + fact->piece.bytes;
+
+	if (!fact->inside)
+		block_gap(address, &start, &end);
+	if (fact->live || !fact->inside)
+		serve_memo_keep(address, start, end, fact->slab);
+}
+
 bool serve_overrun(CUdeviceptr start, CUdeviceptr end)
 {
-	struct serve_fact fact = serve_used() ? serve_fact(start) : (struct serve_fact){.inside = false};
-
+	if (!serve_used())
+		return false;
+	lock_acquire(&serve_lock);
+	struct serve_fact fact = find_fact(start);
+	keep_fact(start, &fact);
+	lock_release(&serve_lock);
 	return fact.inside && (!fact.live || end - fact.start > fact.piece.bytes);
 }
 

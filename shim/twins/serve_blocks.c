@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/twins/serve_memo.h"
+
 struct lock serve_lock = LOCK_INITIALIZER(LOCK_SERVE);
 struct arena *serve_arenas;
 
@@ -145,6 +147,14 @@ struct block *block_at(CUdeviceptr address)
 	return i && address - table[i - 1]->base < table[i - 1]->bytes ? table[i - 1] : NULL;
 }
 
+void block_gap(CUdeviceptr address, CUdeviceptr *ret_start, CUdeviceptr *ret_end)
+{
+	size_t i = behind(address);
+
+	*ret_start = i ? table[i - 1]->base + table[i - 1]->bytes : 0;
+	*ret_end = i < count ? table[i]->base : UINT64_MAX;
+}
+
 static void list_remove(struct block **list, struct block *block)
 {
 	while (*list != block)
@@ -192,6 +202,7 @@ struct block *block_add(struct arena *arena, CUdeviceptr base, size_t bytes, CUm
 	memmove(&table[i + 1], &table[i], (count - i) * sizeof(struct block *));
 	table[i] = block;
 	count++;
+	serve_memo_forget(base, base + bytes);
 	return block;
 }
 
@@ -202,6 +213,7 @@ void block_remove(struct block *block, struct block **taken)
 
 	memmove(&table[i], &table[i + 1], (count - i - 1) * sizeof(struct block *));
 	count--;
+	serve_memo_forget(block->base, block->base + block->bytes);
 	if (block->slab)
 		list_remove(block->full ? &arena->full : &arena->open, block);
 	if (arena->kept == block)
@@ -268,6 +280,7 @@ void piece_mark(const struct place *place, uint32_t mark)
 
 	if (!mark == !place->piece->mark)
 		return;
+	serve_memo_forget(place->start, place->start + place->piece->bytes);
 	block->pieces += (unsigned)change;
 	block->syncs += place->piece->sync ? (unsigned)change : 0;
 	block->arena->waiting -= (unsigned)change;

@@ -103,6 +103,8 @@ size_t block_count(void);
 struct block *block_number(size_t i);
 /* The block that holds the address; NULL: not served. */
 struct block *block_at(CUdeviceptr address);
+/* The addresses around one that no block holds, of which none is held. */
+void block_gap(CUdeviceptr address, CUdeviceptr *ret_start, CUdeviceptr *ret_end);
 /*
  * A mapping comes to its arena: as a slab with `slab`, else with `piece` in it. NULL: no memory; nothing has changed.
  */

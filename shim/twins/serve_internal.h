@@ -50,6 +50,7 @@ CUresult serve_synchronize(CUcontext context, CUdeviceptr own);
 /* Does a block of ours hold the address, and what does the program know of it? */
 struct serve_fact {
 	bool inside; /* of a block: the driver's answers are about that */
+	bool slab;   /* and the block is one */
 	bool live;   /* of an allocation; the rest is set then */
 	CUcontext context;
 	CUdeviceptr start;

@@ -41,4 +41,18 @@ static inline bool granules_hold(const struct granules *granules, uint64_t addre
 	return atomic_load_explicit(&granules->marks[granule % GRANULES / 64], memory_order_relaxed) >> granule % 64 & 1;
 }
 
+/* Most granules that one question may be about. */
+#define GRANULES_AT_ONCE UINT64_C(64)
+
+/* The same of all bytes from `first` to `last`, which lie in no more granules than that: their marks are in one word, or in two. */
+static inline bool granules_hold_any(const struct granules *granules, uint64_t first, uint64_t last)
+{
+	uint64_t from = first >> GRANULE_BITS, to = last >> GRANULE_BITS;
+	const _Atomic uint64_t *left = &granules->marks[from % GRANULES / 64],
+			       *right = &granules->marks[to % GRANULES / 64];
+	uint64_t begin = atomic_load_explicit(left, memory_order_relaxed) & UINT64_MAX << from % 64;
+	uint64_t end = atomic_load_explicit(right, memory_order_relaxed) & UINT64_MAX >> (63 - to % 64);
+	return HOOK_LIKELY(left == right) ? begin & end : begin | end;
+}
+
 #endif

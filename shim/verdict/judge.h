@@ -24,18 +24,24 @@ CUresult judge_before(struct call *call);
  */
 CUresult judge_after(struct call *call, CUresult result);
 
-/* For what comes after a launch: an error, and results of earlier checks. It ends the hook. */
+/* For what comes after a call that needed no judging: an error, and results of earlier checks. It ends the hook. */
 void judge_again_looks(const char *api, CUresult result);
 
-/* The same for a launch of which memo_asks() says that it passes; it ends what that began. */
-static inline CUresult judge_again(const char *api, CUresult result)
+/* The same for a write of which write_asks() says that it is watched; it ends what that began. */
+static inline CUresult judge_write_again(const char *api, CUresult result)
 {
-	hook_thread.launches += result == CUDA_SUCCESS;
 	if (HOOK_UNLIKELY(result != CUDA_SUCCESS || atomic_load_explicit(&hook_line.in_flight, memory_order_relaxed)))
 		judge_again_looks(api, result);
 	else
 		hook_thread.depth--;
 	return result;
+}
+
+/* The same for a launch of which memo_asks() says so. */
+static inline CUresult judge_again(const char *api, CUresult result)
+{
+	hook_thread.launches += result == CUDA_SUCCESS;
+	return judge_write_again(api, result);
 }
 
 /* The same for one that was given twins, and that the driver answered: its place is taken, and it is noted for faults. `stream`, `caller`: as in struct call. */

@@ -145,7 +145,7 @@ static void fork_child(void)
 	if (atomic_load(&initialised)) {
 		atomic_store(&hook_disabled, true);
 		atomic_store(&hook_line.armed, false);
-		atomic_store(&hook_served, false);
+		atomic_store(&hook_line.served, NULL);
 		graphs_reset();
 		twins_postfork_child();
 		fault_postfork_child();
@@ -239,7 +239,7 @@ void lifecycle_disable(const char *why)
 {
 	atomic_store(&hook_disabled, true);
 	atomic_store(&hook_line.armed, false);
-	atomic_store(&hook_served, false);
+	atomic_store(&hook_line.served, NULL);
 	atomic_fetch_add(&status_page()->disabled, 1);
 	report_note("not active in this process: %s", why);
 }

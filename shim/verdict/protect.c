@@ -9,6 +9,7 @@
 #include "shim/effects/call.h"
 #include "shim/effects/capture.h"
 #include "shim/effects/launch_memo.h"
+#include "shim/effects/told.h"
 #include "shim/hash.h"
 #include "shim/hook_state.h"
 #include "shim/looks.h"
@@ -53,6 +54,7 @@ int protect_start(void)
 	if (protect_ranges())
 		return 0;
 	memo_start();
+	told_start();
 	int error = neighbours_start();
 	if (!error)
 		error = registry_create(&hooks, &made);

@@ -1,4 +1,6 @@
 /* Scenes about faults: a kernel that is given a view stores through it, and which launch it was is told. */
+#include <unistd.h>
+
 #include "swap.h"
 
 /*
@@ -21,6 +23,23 @@ static void view_stored(const char *argument)
 	EXPECT(cuMemcpyDtoH(&count, w, 4) == CUDA_ERROR_ILLEGAL_ADDRESS);
 	EXPECT(cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS);
 	_exit(5); /* the program's own handling */
+}
+
+/* The first that the program hears of it is from a set that has nothing to do with any of it. */
+static void view_stored_and_set(const char *argument)
+{
+	CUdeviceptr twin = view(w, 4096);
+	int count = 10, store = 1;
+	void *params[] = {&twin, &out, &count, &store};
+	CUresult result = CUDA_SUCCESS;
+
+	run("read_or_store", 1, params);
+	for (int i = 0; i < 10000 && result == CUDA_SUCCESS; i++) {
+		result = cuMemsetD8Async(out, 0, 8, stream);
+		usleep(1000);
+	}
+	EXPECT(result == CUDA_ERROR_ILLEGAL_ADDRESS);
+	_exit(5);
 }
 
 /* In deny nothing faults: the launch is refused, and the context goes on. */
@@ -95,6 +114,7 @@ static void view_stored_at_exit(const char *argument)
 
 static const struct scene scenes[] = {
 	{"view_stored", view_stored},
+	{"view_stored_and_set", view_stored_and_set},
 	{"view_refused", view_refused},
 	{"several", several},
 	{"own_fault", own_fault},

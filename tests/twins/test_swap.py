@@ -82,6 +82,16 @@ def test_view_stored_in_log(tmp_path):
         "which the GPU refused: CUDA error 700 from cuStreamSynchronize")
 
 
+@pytest.mark.parametrize("mode,status", [("log", 5), ("strict", 86)])
+@pytest.mark.parametrize("options", ["", ":twins=all"])
+def test_a_set_tells_of_it_that_concerns_nothing(mode, status, options, tmp_path):
+    done = fault("view_stored_and_set", tmp_path, mode, options=options)
+    assert done.returncode == status, done
+    (record,) = done.violations
+    assert (record["evidence"], record["fault"], record["result"]) == ("written", "cuMemsetD8Async", 700)
+    assert record["kernel"]["name"] == "read_or_store"
+
+
 def test_view_is_denied_before_the_launch(tmp_path):
     done = fault("view_refused", tmp_path, "deny")
     assert done.returncode == 0, done

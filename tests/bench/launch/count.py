@@ -14,8 +14,8 @@ import tempfile
 
 BATCH = 200  # launches, as in launch_bench.c
 FEW, MANY = 5, 25
-PLAIN = ("direct", "nothing", "elsewhere", "between", "near", "clean", "runtime", "gemv", "table_beside", "table", "hit", "many", "apart", "step")
-STRICT = ("clean", "gemv", "swapped", "swapped_many")
+PLAIN = ("direct", "nothing", "elsewhere", "between", "near", "clean", "runtime", "gemv", "table_beside", "table", "hit", "many", "apart", "step", "set", "get_function")
+STRICT = ("clean", "gemv", "set", "get_function", "swapped", "swapped_many")
 
 
 def collected(bench, library, options, case, batches):

@@ -17,8 +17,8 @@ import tempfile
 
 LINE, PAGE = 64, 4096
 STACK = 1 << 16  # around the benchmark's frame
-PLAIN = ("nothing", "elsewhere", "between", "near", "clean", "runtime", "gemv", "table_beside", "table", "hit", "apart", "step", "training")
-STRICT = ("clean", "gemv", "swapped")
+PLAIN = ("nothing", "elsewhere", "between", "near", "clean", "runtime", "gemv", "table_beside", "table", "hit", "apart", "step", "training", "set", "get_function")
+STRICT = ("clean", "gemv", "set", "get_function", "swapped")
 
 
 def traced(bench, library, options, case):

@@ -103,6 +103,18 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *ret, CUmodule module, const char
 	return CUDA_SUCCESS;
 }
 
+EXPORT CUresult cuKernelGetFunction(CUfunction *ret, CUkernel kernel)
+{
+	*ret = (CUfunction)kernel;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuKernelGetLibrary(CUlibrary *ret, CUkernel kernel)
+{
+	*ret = (CUlibrary)(uintptr_t)1;
+	return CUDA_SUCCESS;
+}
+
 EXPORT CUresult cuFuncGetName(const char **ret, CUfunction function)
 {
 	uintptr_t number = (uintptr_t)function;
@@ -156,6 +168,27 @@ EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *ret,
 {
 	memset(ret, 0, sizeof *ret);
 	ret->location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	return CUDA_SUCCESS;
+}
+
+/* With twins=all what cuMemAlloc gives is made of these. */
+EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *ret, size_t bytes, const CUmemAllocationProp *prop,
+                            unsigned long long flags)
+{
+	*ret = 1;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemGetAllocationGranularity(size_t *ret, const CUmemAllocationProp *prop,
+                                              CUmemAllocationGranularity_flags which)
+{
+	*ret = GRAIN;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetAttribute(int *ret, CUdevice_attribute attribute, CUdevice device)
+{
+	*ret = attribute == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED;
 	return CUDA_SUCCESS;
 }
 
@@ -231,6 +264,11 @@ EXPORT CUresult cuPointerGetAttribute(void *ret, CUpointer_attribute attribute, 
 		*(CUmemorytype *)ret = CU_MEMORYTYPE_DEVICE;
 	else
 		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemsetD8Async(CUdeviceptr memory, unsigned char value, size_t bytes, CUstream stream)
+{
 	return CUDA_SUCCESS;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "shim/effects/capture.h"
+#include "shim/hook_state.h"
 #include "shim/report/report.h"
 #include "shim/twins/serve_blocks.h"
 #include "tests/twins/serve/check.h"
@@ -12,7 +13,7 @@
 enum { GRAIN = 2 << 20, ENTRIES = 4096 };
 
 struct driver drv;
-_Atomic bool hook_served;
+struct hook_line hook_line;
 
 struct entry {
 	uint64_t at, bytes; /* 0 bytes: free */
