@@ -102,7 +102,7 @@ static inline void hook_count(enum hook_counter counter)
 	hook_count_own(counts, counter);
 }
 
-/* What each launch looks at while something is protected: a cache line that is seldom written. */
+/* What each launch looks at while something is protected: a cache line that is seldom written, and one that is often. */
 struct hook_line {
 	_Atomic bool armed;       /* something is protected and the shim is active in this process */
 	_Atomic bool names;       /* option `names`: runtime and library calls are named; verdict/lifecycle.c's */
@@ -118,10 +118,11 @@ struct hook_line {
 	 * twins/serve_memo.h's; NULL: none is.
 	 */
 	_Atomic(struct serve_memo *) served;
-	_Atomic uint64_t looks; /* at protected bytes so far: looks.h. In a line of its own, since each check writes it */
+	/* In a line of their own, since checks and launches beside ranges write them: looks.h. */
+	_Atomic uint64_t looks, noted; /* at protected bytes so far; launches since then */
 } __attribute__((aligned(64)));
 extern struct hook_line hook_line;
-_Static_assert(offsetof(struct hook_line, looks) == 64, "one cache line, and what is written");
+_Static_assert(offsetof(struct hook_line, looks) == 64, "what is seldom written fills one line");
 
 /*
  * Changes with all that a launch's answer hangs on but the launch itself: protections and their ends, the allocations that hold them, twins, which function a handle means. What was worked out

@@ -47,7 +47,7 @@ struct call {
 	void *caller;    /* return address of the hook */
 	CUstream stream; /* never NULL: CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a real one */
 	uint64_t graph;  /* CUgraphExec, for graph launches */
-	uint64_t time;   /* of a launch: look_own_time() when it was made; 0: no launch */
+	uint64_t time;   /* of a launch: look_launch_time() when it was made; 0: no launch */
 	bool deferred;   /* kernels are recorded, not run: a capture, a node that is added or edited */
 	bool concerned;  /* a parameter of a kernel holds an address in an allocation with a protected range */
 	enum kernel_verdict verdict; /* the worst of its slots */

@@ -473,7 +473,7 @@ static void end_memory(struct call *call, CUgraphExec exec)
 void effect_graph_launch(struct call *call, CUgraphExec exec)
 {
 	call->graph = address_of(exec);
-	call->time = look_own_time();
+	call->time = look_launch_time();
 	call->deferred = capture_is_running(call->stream);
 	if (!call->deferred)
 		end_memory(call, exec);

@@ -388,9 +388,9 @@ static inline bool read_notes(struct memo_place *place, size_t notes, struct nei
 
 /* `noted`: the place's. */
 static inline void note_all(size_t notes, uint32_t noted, const struct neighbours_mark note[MEMO_NOTES],
-                            const uint64_t *word, const struct hook_counts *counts, const char *api)
+                            const uint64_t *word, const char *api)
 {
-	uint64_t time = look_launch_time(counts);
+	uint64_t time = notes ? look_launch_time() : 0;
 	for (size_t i = 0; i < notes; i++)
 		neighbours_mark_note(&note[i], word[noted >> 8 * i & (MEMO_WORDS - 1)], time, api);
 }
@@ -451,7 +451,7 @@ HOOK_PAGE("0") HOOK_PAGE_BEGINS struct memo_answer memo_asks(CUfunction function
 	follow_course(now.tables, course, turn, found.place);
 	if (HOOK_UNLIKELY(swaps_of(found)))
 		return (struct memo_answer){.twins = found.place, .sequence = found.sequence, .how = MEMO_HAS_TWINS};
-	note_all(notes, noted, note, hits.word, counts, api);
+	note_all(notes, noted, note, hits.word, api);
 	if (HOOK_LIKELY(verdict_of(found) != MEMO_NO_CONCERN)) {
 		hook_count_own(counts, (enum hook_counter)(COUNT_CLEAN + verdict_of(found)));
 		hook_count_own(counts, COUNT_CHECKED);
@@ -497,7 +497,7 @@ HOOK_HOT bool memo_gives_twins(struct memo_answer answer, const CUlaunchConfig *
 	read_notes(found.place, notes, note);
 	if (!read_swaps(found, word, ret))
 		return false;
-	note_all(notes, noted, note, word, hook_thread.counts, api);
+	note_all(notes, noted, note, word, api);
 	hook_count(COUNT_LAUNCH);
 	hook_count((enum hook_counter)(COUNT_CLEAN + verdict_of(found)));
 	hook_count(COUNT_CHECKED);

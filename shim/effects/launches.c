@@ -362,7 +362,7 @@ static HOOK_HOT void launch_one(struct call *call, CUfunction function, void ***
 	call->extra = extra;
 	call->draft = &call->inline_draft;
 	memo_draft_begin(call->draft);
-	call->time = look_own_time();
+	call->time = look_launch_time();
 	scan_launch(call, function, *params, extra ? *extra : NULL, call->draft);
 }
 
@@ -388,7 +388,7 @@ void effect_launch_list(struct call *call, const CUDA_LAUNCH_PARAMS *list, unsig
 	for (unsigned i = 0; list && i < count; i++) {
 		if (i == 0 && list[i].hStream)
 			call->stream = list[i].hStream;
-		call->time = look_own_time();
+		call->time = look_launch_time();
 		launch_scan(call, list[i].function, list[i].kernelParams, NULL);
 	}
 }

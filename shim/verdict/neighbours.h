@@ -50,7 +50,7 @@ size_t neighbours_beside(struct registry *ranges, uint64_t address, struct range
 /* Where the launch of a slot came from that is checked; kept for neighbours_writers(). */
 void neighbours_keep_site(const struct call_slot *slot, const struct site *site);
 
-/* Kernels that stored, or may have, beside this range in launches later than `since` (look_time()), last ones of each thread first. Returns how many, up to `max`. */
+/* Kernels that stored, or may have, beside this range in launches later than `since` (look_time()), last ones first. Returns how many, up to `max`. */
 #define NEIGHBOURS_WRITERS 8
 size_t neighbours_writers(const struct range *range, uint64_t since, struct report_kernel *ret_kernels, size_t max);
 

@@ -9,35 +9,36 @@
 
 Test(looks, launches_after_a_look_have_later_times)
 {
-	cr_assert_neq(look_own_time(), 0, "before this thread has counts of its own");
-	hook_count(COUNT_CALL);
-	uint64_t first = look_own_time();
-	cr_assert_gt(first, look_time((struct look){0}), "and before the first look");
-	const struct look look = look_next();
-	cr_assert_eq(look.number, 1);
-	cr_assert_leq(first, look_time(look));
-	for (uint64_t nth = 0; nth < LAUNCHES; nth++) {
-		uint64_t time = look_own_time();
-		cr_assert_gt(time, look_time(look));
-		hook_count(COUNT_LAUNCH);
-		cr_assert_gt(look_own_time(), time);
+	uint64_t time = look_launch_time();
+	cr_assert_gt(time, look_time((struct look){0}), "after none");
+	for (uint64_t number = 1; number < 10; number++) {
+		const struct look look = look_next();
+		cr_assert_eq(look.number, number);
+		cr_assert_leq(time, look_time(look));
+		for (uint64_t nth = 0; nth < LAUNCHES; nth++) {
+			uint64_t before = time;
+			time = look_launch_time();
+			cr_assert_gt(time, look_time(look));
+			cr_assert_gt(time, before, "in order");
+		}
 	}
-	const struct look next = look_next();
-	cr_assert_gt(look_own_time(), look_time(next));
 }
 
-/* The count of launches has few bits: it does not reach the number of looks. */
+/* Their number has few bits: it does not reach the number of looks. */
 Test(looks, however_many_launches_there_were)
 {
-	hook_count(COUNT_LAUNCH);
-	struct hook_counts *counts = hook_counts_own();
-	cr_assert(counts);
 	const struct look look = look_next();
-	for (unsigned bits = 0; bits < 64; bits++) {
-		atomic_store(&counts->of[COUNT_LAUNCH], (UINT64_C(1) << bits) - 1);
-		cr_assert_gt(look_own_time(), look_time(look), "%u bits", bits);
-		cr_assert_leq(look_own_time(), look_time((struct look){.number = look.number + 1}), "%u bits", bits);
+	for (unsigned bits = 0; bits <= LOOK_SHIFT; bits++) {
+		atomic_store(&hook_line.noted, (UINT64_C(1) << bits) - 1);
+		for (int i = 0; i < 3; i++) {
+			uint64_t time = look_launch_time();
+			cr_assert_gt(time, look_time(look), "%u bits", bits);
+			cr_assert_leq(time, look_time((struct look){.number = look.number + 1}), "%u bits", bits);
+		}
 	}
+	look_next();
+	uint64_t first = look_launch_time();
+	cr_assert_gt(look_launch_time(), first, "it begins anew");
 }
 
 Test(looks, launches_between)
@@ -58,6 +59,7 @@ static void *launch(void *unused)
 	(void)unused;
 	for (int i = 0; i < LAUNCHES; i++) {
 		hook_count(COUNT_LAUNCH);
+		look_launch_time();
 		if (i % 100 == 0)
 			look_next();
 	}

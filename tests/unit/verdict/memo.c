@@ -266,6 +266,56 @@ Test(memo, who_is_named, .init = set_up)
 	cr_assert_str_eq(named[0].api, "cuLaunchKernel");
 }
 
+/* As the hooks do it. */
+static void launch(CUfunction of, void **params)
+{
+	hook_count(COUNT_LAUNCH);
+	judge(of, params);
+}
+
+static void *launch_the_last(void *params)
+{
+	launch(function(20, 1), params);
+	return NULL;
+}
+
+/* The last ones, whichever thread they are of, from memory or not, and however many launches there were before. */
+Test(memo, the_last_are_named_first, .init = set_up)
+{
+	uint64_t values[21];
+	int number = 7;
+	void *params[21][2];
+	struct report_kernel named[NEIGHBOURS_WRITERS];
+	struct range *range;
+	pthread_t other;
+	const struct registry_spec spec = {.start = 0x2000, .end = 0x2100};
+	cr_assert_eq(registry_insert(protect_ranges(), &spec, NULL, &range), 0);
+	hook_stamp_renew();
+	for (unsigned i = 0; i < 21; i++) {
+		values[i] = BESIDE + 8 * i;
+		params[i][0] = &values[i];
+		params[i][1] = &number;
+		has_paths(function(i, 1), &all_stored);
+		for (int nth = 0; i && nth < 5; nth++)
+			launch(function(i, 1), params[i]);
+	}
+	for (int nth = 0; nth < 1000; nth++)
+		launch(function(1, 1), params[1]);
+	const struct look look = look_next();
+	for (unsigned i = 1; i < 12; i++) {
+		if (i % 2)
+			launch(function(i, 1), params[i]);
+		else
+			cr_assert(passes(function(i, 1), params[i]));
+	}
+	pthread_create(&other, NULL, launch_the_last, params[20]);
+	pthread_join(other, NULL);
+	cr_assert_eq(neighbours_writers(range, look_time(look), named, NEIGHBOURS_WRITERS), NEIGHBOURS_WRITERS);
+	cr_assert_eq(named[0].value, values[20]);
+	for (unsigned i = 1; i < NEIGHBOURS_WRITERS; i++)
+		cr_assert_eq(named[i].value, values[12 - i], "%u", i);
+}
+
 Test(memo, what_is_captured_does_not_run, .init = set_up)
 {
 	uint64_t value = BESIDE;
