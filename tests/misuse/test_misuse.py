@@ -119,3 +119,10 @@ def test_a_neighbour_that_was_not_checked_is_among_the_candidates(tmp_path):
     record = violation(tmp_path)
     assert record["unverified_launches"] == 1, "the two before were looked at"
     assert [(kernel["name"], kernel["argument"], kernel["verdict"]) for kernel in record["candidates"]] == [("fill", 0, "near")]
+
+
+def test_the_last_graph_is_named_first(tmp_path):
+    run("graph_near_last", "log", tmp_path)
+    record = violation(tmp_path)
+    values = [int(kernel["value"], 16) for kernel in record["candidates"]]
+    assert values == [int(record["range"]["start"], 16) - 2048 + 4] + [values[-1]] * 7
