@@ -12,6 +12,7 @@
 /* Words of a launch that may concern a range. */
 struct hits {
 	uint64_t at;  /* as a place has it */
+	uint64_t far; /* the upper 8 bits of the same, where one needs more than 8 */
 	size_t words; /* more than MEMO_WORDS: too many */
 	size_t seen;  /* all that were looked at */
 	uint64_t word[MEMO_WORDS + 1];
@@ -68,6 +69,7 @@ static inline struct turn find_turn(const struct now *now, struct memo_course *c
 
 static inline void copy_side(const struct memo_layout *layout, size_t at, uint32_t ret_entry[MEMO_ENTRIES])
 {
+#pragma GCC unroll 2
 	for (size_t i = at; i < at + MEMO_SIDE; i += MEMO_PACKED) {
 		uint64_t packed = memo_peek(&layout->packed[i / MEMO_PACKED]);
 		memcpy(ret_entry + i, &packed, sizeof packed);
@@ -95,7 +97,7 @@ _Static_assert(offsetof(struct memo_layout, packed) + 2 * MEMO_SIDE * sizeof(uin
 _Static_assert(MEMO_ENTRIES % MEMO_SIDE == 0 && MEMO_SIDE % MEMO_PACKED == 0, "read side by side");
 
 /* The words of these that are hit, a bit for each. No jump for any of them: mostly there are no more than MEMO_FEW_HITS. */
-static inline void take_hits(struct hits *ret, uint64_t hit, const uint64_t value[MEMO_ENTRIES])
+static inline void take_hits(struct hits *ret, uint64_t hit, const uint64_t value[MEMO_SINGLE])
 {
 	ret->at = ret->words = 0;
 #pragma GCC unroll 4
@@ -118,7 +120,7 @@ static inline void take_hits(struct hits *ret, uint64_t hit, const uint64_t valu
 static inline bool read_singles(const struct now *now, const uint32_t *entry)
 {
 	const size_t entries = now->entries & MEMO_COUNT;
-	uint64_t value[MEMO_ENTRIES], hit = 0;
+	uint64_t value[MEMO_SINGLE], hit = 0;
 	for (size_t i = 0; i < entries; i += MEMO_SIDE)
 #pragma GCC unroll 4
 		for (size_t side = i; side < i + MEMO_SIDE; side++) {
@@ -129,14 +131,14 @@ static inline bool read_singles(const struct now *now, const uint32_t *entry)
 			hit |= (uint64_t)words_hit(&now->bounds, value[side]) << side;
 		}
 	now->hits->seen = entries;
-	now->hits->words = 0;
+	now->hits->words = now->hits->far = 0;
 	/* The last is there more than once. */
 	hit &= (UINT64_C(1) << entries) - 1;
 	if (hit)
 		take_hits(now->hits, hit, value);
 	return now->hits->words <= MEMO_WORDS;
 }
-_Static_assert(MEMO_ENTRIES < 64, "a bit for each");
+_Static_assert(MEMO_SINGLE < 64, "a bit for each");
 
 /*
  * The words of a small piece. Whether one is hit is hard to foretell, so there is no jump for it: what is not is written, too, and then over. The same as memo_draft_word(): a place has
@@ -159,23 +161,34 @@ static inline void read_few(const struct words_bounds *bounds, const char *start
 	hits->seen += count;
 }
 
-/* One that is hit, the nth of those to come. False: too many, or too far behind. */
+/* One that is hit, the nth of those to come. False: too many. */
 static bool take_one_of_many(void *context, uint64_t value, size_t nth)
 {
 	struct hits *hits = context;
-	size_t at = hits->seen + nth;
-	if (hits->words >= MEMO_WORDS || at > UINT8_MAX)
+	uint64_t at = hits->seen + nth;
+	if (hits->words >= MEMO_WORDS)
 		return false;
-	hits->at |= (uint64_t)at << 8 * hits->words;
+	hits->at |= (at & UINT8_MAX) << 8 * hits->words;
+	hits->far |= at >> 8 << 8 * hits->words;
 	hits->word[hits->words++] = value;
 	return true;
+}
+
+/* With 16 bits to say where each is. False: too many for that. */
+static bool widen(struct hits *hits)
+{
+	uint64_t wide = 0;
+	for (size_t i = 0; i < hits->words && i < MEMO_FAR_WORDS; i++)
+		wide |= ((hits->at >> 8 * i & UINT8_MAX) | (hits->far >> 8 * i & UINT8_MAX) << 8) << 16 * i;
+	hits->at = wide;
+	return hits->words <= MEMO_FAR_WORDS;
 }
 
 /* Pieces with any number of words. False: one is not there, or too many are hit. */
 static HOOK_HOT __attribute__((noinline)) bool read_pieces(struct words_bounds bounds, struct hits *hits,
                                                            void *const *params, const uint32_t *entry, size_t entries)
 {
-	hits->at = hits->words = hits->seen = 0;
+	hits->at = hits->far = hits->words = hits->seen = 0;
 	for (const uint32_t *end = entry + entries; entry < end; entry++) {
 		const char *start = params[memo_entry_param(*entry)];
 		size_t count = memo_entry_words(*entry);
@@ -190,7 +203,7 @@ static HOOK_HOT __attribute__((noinline)) bool read_pieces(struct words_bounds b
 			return false;
 		hits->seen += count;
 	}
-	return hits->words <= MEMO_WORDS;
+	return hits->far ? widen(hits) : hits->words <= MEMO_WORDS;
 }
 
 /* Counts the words that were looked at. True: it is time to ask which of them matter. What two threads count at once is lost, which does no harm. */
@@ -244,8 +257,9 @@ _Static_assert(MEMO_NOTES == 3, "each is fetched");
 /*
  * The thread had a launch, of that place if it is not NULL, which was the one at `turn` of its course: fetches what the next ones need, as they came the last time.
  */
-static inline void follow_course(struct memo_tables *tables, struct memo_course *course, struct turn turn,
-                                 struct memo_place *place)
+static HOOK_PAGE("0a")
+	__attribute__((noinline)) void follow_course(struct memo_tables *tables, struct memo_course *course,
+                                                     struct turn turn, struct memo_place *place)
 {
 	uint32_t count = look(&course->count);
 	if (place)
@@ -297,10 +311,11 @@ struct found {
 static inline bool is_same(const struct found *found, const struct now *now)
 {
 	const struct memo_place *place = found->place;
-	uint64_t differ = (found->sequence & 1) | (memo_peek(&place->function) ^ now->function) |
-	                  (memo_peek(&place->stamp) ^ now->stamp) |
-	                  ((found->counts >> 8 & 0xff) ^ memo_words_of(now->hits->words, now->entries)) |
-	                  (memo_peek(&place->at) ^ now->hits->at);
+	uint64_t differ =
+		(found->sequence & 1) | (memo_peek(&place->function) ^ now->function) |
+		(memo_peek(&place->stamp) ^ now->stamp) |
+		((found->counts >> 8 & 0xff) ^ memo_words_of(now->hits->words, now->entries, now->hits->far != 0)) |
+		(memo_peek(&place->at) ^ now->hits->at);
 	size_t i = 0;
 	do {
 		differ |= memo_peek(&place->word[i]) ^ now->hits->word[i];

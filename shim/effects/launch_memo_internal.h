@@ -20,16 +20,16 @@
 /* Entries, side by side, where a function or a launch may be. */
 #define MEMO_LAYOUT_WAYS 2
 #define MEMO_WAYS 4
-#define MEMO_ENTRIES 56 /* of a layout: pieces of parameters */
-#define MEMO_PIECE 255  /* words of one */
-#define MEMO_GAP 3      /* words between two that are better looked at, too */
-#define MEMO_MANY 16    /* words, that are looked at in another way; */
-#define MEMO_SEEN 255   /* so are all behind so many words: a place has 8 bits to say where one is */
-#define MEMO_FEW 8      /* words: with no more nothing is to be gained by */
-#define MEMO_SINGLE                                                                                                    \
-	24 /* words: with no more each is a piece of its own (two lines of a layout), or where no piece has MEMO_MANY; */
-#define MEMO_SIDE 4     /* so many of them are looked at side by side */
-#define MEMO_FEW_HITS 4 /* words that may concern a range: most launches have no more */
+#define MEMO_ENTRIES 56  /* of a layout: pieces of parameters */
+#define MEMO_PIECE 255   /* words of one */
+#define MEMO_GAP 3       /* words between two that are better looked at, too */
+#define MEMO_MANY 16     /* words, that are looked at in another way; */
+#define MEMO_SEEN 255    /* so are all behind so many words, where a place needs 16 bits to say which one is hit, */
+#define MEMO_FAR_WORDS 4 /* for so many */
+#define MEMO_FEW 8       /* words: with no more nothing is to be gained by */
+#define MEMO_SINGLE 24   /* words: with no more each is a piece of its own (two lines of a layout); */
+#define MEMO_SIDE 4      /* so many of them are looked at side by side */
+#define MEMO_FEW_HITS 4  /* words that may concern a range: most launches have no more */
 #define MEMO_LOOKS                                                                                                     \
 	32768 /* words that were looked at, after which the code is asked which of them matter: that takes about as long */
 #define MEMO_GUARDS 8      /* conditions on the values of the parameters */
@@ -103,8 +103,9 @@ static inline uint64_t memo_swap_what(uint64_t word, uint64_t argument, uint64_t
 struct memo_place {
 	_Atomic uint32_t sequence,
 		counts; /* verdict and swaps: half a byte each; words (memo_words_of()), notes, guards: a byte each */
-	_Atomic uint64_t function, stamp, at; /* `at`: a byte for each word, which of those that are looked at it is */
-	_Atomic uint32_t noted, seen;         /* a byte for each note; where in its course a thread had it last */
+	_Atomic uint64_t function, stamp,
+		at; /* `at`: a byte for each word, which of those that are looked at it is; or two, where that is too little for one */
+	_Atomic uint32_t noted, seen; /* a byte for each note; where in its course a thread had it last */
 	struct memo_note first;
 	_Atomic uint64_t word[MEMO_WORDS];
 	struct memo_note more[MEMO_NOTES - 1];
@@ -132,12 +133,12 @@ struct memo_tables {
 	_Atomic unsigned threads; /* that were given one */
 };
 
-/* In one byte, how many words a launch has, and what its layout is: which word is which hangs on that. `entries`: the layout's. */
-static inline uint32_t memo_words_of(size_t words, uint32_t entries)
+/* In one byte, how many words a launch has, what its layout is, and how a place says where they are: which word is which hangs on that. `entries`: the layout's. */
+static inline uint32_t memo_words_of(size_t words, uint32_t entries, bool is_far)
 {
-	return (uint32_t)words | (entries & MEMO_NARROW) >> 4;
+	return (uint32_t)words | (entries & MEMO_NARROW) >> 4 | (uint32_t)is_far << 5;
 }
-_Static_assert(MEMO_WORDS < MEMO_NARROW >> 4, "they do not meet");
+_Static_assert(MEMO_WORDS < MEMO_NARROW >> 4 && MEMO_NARROW >> 4 < 1 << 5, "they do not meet");
 
 /* NULL: nothing is kept. */
 static inline struct memo_tables *memo_tables(void)

@@ -53,7 +53,7 @@ struct list {
 	const struct kernel_paths *paths; /* NULL: all words are */
 	bool singles;                     /* each piece is one word */
 	uint32_t entry[MEMO_ENTRIES];
-	size_t entries, room;
+	size_t entries;
 };
 
 /* Is it none that the code takes for an address? Then it does not matter what it looks like. */
@@ -68,10 +68,10 @@ static bool is_number(const struct list *list, size_t param, size_t word)
 /* False: no more room. */
 static bool add_piece(struct list *list, size_t param, size_t first, size_t end)
 {
-	const size_t most = list->singles ? 1 : MEMO_PIECE;
+	const size_t most = list->singles ? 1 : MEMO_PIECE, room = list->singles ? MEMO_SINGLE : MEMO_ENTRIES;
 	for (size_t count; first < end; first += count) {
 		count = end - first < most ? end - first : most;
-		if (list->entries == list->room || param > UINT8_MAX || first > UINT16_MAX)
+		if (list->entries == room || param > UINT8_MAX || first > UINT16_MAX)
 			return false;
 		list->entry[list->entries++] = memo_entry(param, first, count);
 	}
@@ -97,11 +97,10 @@ static bool add_param(struct list *list, size_t param)
 	return add_piece(list, param, first, end);
 }
 
-static bool add_all(struct list *list, const struct kernel_paths *paths, bool singles, size_t room)
+static bool add_all(struct list *list, const struct kernel_paths *paths, bool singles)
 {
 	list->paths = paths;
 	list->singles = singles;
-	list->room = room;
 	list->entries = 0;
 	for (size_t i = 0; i < list->info->param_count; i++)
 		if (!add_param(list, i))
@@ -111,22 +110,10 @@ static bool add_all(struct list *list, const struct kernel_paths *paths, bool si
 	return true;
 }
 
-static size_t longest_of(const struct list *list)
-{
-	size_t longest = 0;
-	for (size_t i = 0; i < list->entries; i++)
-		if (memo_entry_words(list->entry[i]) > longest)
-			longest = memo_entry_words(list->entry[i]);
-	return longest;
-}
-
-/* Where there are few words, or small pieces, each is better looked at alone. */
+/* Few words are better looked at each alone. */
 static bool add_best(struct list *list, const struct kernel_paths *paths)
 {
-	if (!add_all(list, paths, false, MEMO_ENTRIES))
-		return false;
-	size_t room = longest_of(list) < MEMO_MANY ? MEMO_ENTRIES : MEMO_SINGLE;
-	return add_all(list, paths, true, room) || add_all(list, paths, false, MEMO_ENTRIES);
+	return add_all(list, paths, true) || add_all(list, paths, false);
 }
 
 /* False: too many parameters, or too large ones. */
@@ -171,16 +158,19 @@ static size_t looked_at(const struct list *list, size_t at)
 /* What is kept of a draft: its words that are looked at. */
 struct kept {
 	const struct memo_draft *draft;
-	uint8_t words, at[MEMO_WORDS], noted[MEMO_NOTES];
+	uint8_t words, noted[MEMO_NOTES];
+	bool is_far;
+	uint16_t at[MEMO_WORDS];     /* which of those that are looked at */
 	uint16_t of_all[MEMO_WORDS]; /* what `at` is in the draft */
 	uint64_t word[MEMO_WORDS];
 };
 
-/* False: one lies too far behind. */
+/* False: too many, and one lies too far behind. */
 static bool make_kept(const struct memo_draft *draft, const struct list *list, struct kept *ret)
 {
 	ret->draft = draft;
 	ret->words = 0;
+	ret->is_far = false;
 	for (size_t i = 0; i < draft->words; i++) {
 		size_t at = looked_at(list, draft->at[i]);
 		bool noted = false;
@@ -191,13 +181,23 @@ static bool make_kept(const struct memo_draft *draft, const struct list *list, s
 			}
 		if (at == SIZE_MAX && !noted)
 			continue;
-		if (at > UINT8_MAX)
+		if (at > UINT16_MAX)
 			return false;
-		ret->at[ret->words] = (uint8_t)at;
+		ret->is_far |= at > UINT8_MAX;
+		ret->at[ret->words] = (uint16_t)at;
 		ret->of_all[ret->words] = draft->at[i];
 		ret->word[ret->words++] = draft->word[i];
 	}
-	return true;
+	return !ret->is_far || ret->words <= MEMO_FAR_WORDS;
+}
+
+/* As a place has it. */
+static uint64_t where(const struct kept *kept)
+{
+	uint64_t all = 0;
+	for (size_t i = 0; i < kept->words; i++)
+		all |= (uint64_t)kept->at[i] << (kept->is_far ? 16 : 8) * i;
+	return all;
 }
 
 /* False: another thread writes there. */
@@ -262,7 +262,7 @@ static void write_place(struct memo_place *place, const struct function_info *in
 	const struct memo_draft *draft = kept->draft;
 	poke(&place->function, (uintptr_t)info->function);
 	poke(&place->stamp, draft->stamp);
-	poke(&place->at, packed(kept->at, kept->words));
+	poke(&place->at, where(kept));
 	atomic_store_explicit(&place->noted, (uint32_t)packed(kept->noted, draft->notes), memory_order_release);
 	for (size_t i = 0; i < kept->words; i++)
 		poke(&place->word[i], kept->word[i]);
@@ -285,7 +285,7 @@ static bool is_of(const struct memo_place *place, const struct function_info *in
 {
 	uint32_t counts = atomic_load_explicit(&place->counts, memory_order_acquire);
 	bool same = memo_peek(&place->function) == (uintptr_t)info->function && (counts >> 8 & 0xff) == words &&
-	            memo_peek(&place->at) == packed(kept->at, kept->words);
+	            memo_peek(&place->at) == where(kept);
 	for (size_t i = 0; same && i < kept->words; i++)
 		same = memo_peek(&place->word[i]) == kept->word[i];
 	return same;
@@ -313,10 +313,12 @@ static bool begin(const struct function_info *info, const struct memo_draft *dra
                   struct kept *ret_kept)
 {
 	struct memo_tables *tables = memo_tables();
-	if (!tables || !make_list(info, ret_list) || !make_kept(draft, ret_list, ret_kept))
+	if (!tables || !make_list(info, ret_list))
 		return false;
+	bool fits = make_kept(draft, ret_list, ret_kept);
 	/* What changed meanwhile may have been seen in part. */
-	return hook_stamp() == draft->stamp && keep_layout(tables, ret_list, draft->stamp, asked) && ret_kept->words;
+	return hook_stamp() == draft->stamp && keep_layout(tables, ret_list, draft->stamp, asked) && fits &&
+	       ret_kept->words;
 }
 
 /* Begins to write the launch's place. NULL: it cannot be kept. */
@@ -327,7 +329,7 @@ static struct memo_place *keep(const struct call *call, const struct list *list,
 	size_t count = draft->variant ? draft->variant->guard_count : 0;
 	if (count && !find_guards(list->info, draft->variant, guards))
 		return NULL;
-	uint32_t words = memo_words_of(kept->words, list->paths ? MEMO_NARROW : 0);
+	uint32_t words = memo_words_of(kept->words, list->paths ? MEMO_NARROW : 0, kept->is_far);
 	struct memo_place *place = place_of(memo_tables(), list->info, kept, words);
 	if (!write_begin(&place->sequence))
 		return NULL;
@@ -347,16 +349,17 @@ static struct memo_place *keep(const struct call *call, const struct list *list,
 /* So many words were looked at that it is time to read the code, if no address ever asked for that. True: it was asked, or is known. */
 static bool ask_if_often(const struct function_info *info, uint64_t stamp)
 {
-	if (function_paths(info))
+	if (function_paths(info) || !options_get()->store_paths)
 		return true;
 	struct memo_tables *tables = memo_tables();
 	uint64_t function = (uintptr_t)info->function;
-	const struct memo_layout *layout = tables ? layout_of(tables, function, stamp) : NULL;
-	bool often = layout && memo_peek(&layout->function) == function &&
-	             atomic_load_explicit(&layout->looks, memory_order_relaxed) >= MEMO_LOOKS;
-	if (often)
-		launch_paths(info);
-	return often;
+	struct memo_layout *layout = tables ? layout_of(tables, function, stamp) : NULL;
+	if (!layout || memo_peek(&layout->function) != function ||
+	    atomic_load_explicit(&layout->looks, memory_order_relaxed) < MEMO_LOOKS)
+		return false;
+	launch_paths(info);
+	atomic_store_explicit(&layout->looks, 0, memory_order_relaxed);
+	return true;
 }
 
 void memo_keep(const struct call *call, const struct function_info *info, const struct memo_draft *draft)
