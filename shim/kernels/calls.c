@@ -18,9 +18,9 @@ struct pairs {
 	size_t count, room;
 };
 
-static int add_pair(struct pairs *pairs, uint32_t from, uint32_t to)
+static int add_pair(struct arena *arena, struct pairs *pairs, uint32_t from, uint32_t to)
 {
-	if (program_room(&pairs->of, pairs->count, &pairs->room, sizeof *pairs->of))
+	if (program_room(arena, &pairs->of, pairs->count, &pairs->room, sizeof *pairs->of))
 		return -ENOMEM;
 	pairs->of[pairs->count++] = (struct program_return){from, to};
 	return 0;
@@ -75,7 +75,7 @@ static int look_at(struct search *search, const struct block *block)
 		if (i >= block->call_count)
 			reach(search, next);
 		else if (!err)
-			err = add_pair(&search->calls, search->function, search->function_of[next]);
+			err = add_pair(program->arena, &search->calls, search->function, search->function_of[next]);
 	}
 	reach(search, block->return_point);
 	for (uint32_t insn = block->first; insn <= block->last; insn++) {
@@ -87,7 +87,7 @@ static int look_at(struct search *search, const struct block *block)
 			reach(search, program->armed[program->links[insn]]);
 	}
 	if (block->kind == BLOCK_RETURN && !err)
-		err = add_pair(&search->returns, (uint32_t)(block - program->blocks), search->function);
+		err = add_pair(program->arena, &search->returns, (uint32_t)(block - program->blocks), search->function);
 	return err;
 }
 
@@ -137,7 +137,7 @@ static int find_functions(struct program *program, uint32_t *function_of, struct
 			if (function_of[entry] == PROGRAM_NONE)
 				function_of[entry] = program->function_count++;
 			if (block->return_point != PROGRAM_NONE &&
-			    add_pair(points, function_of[entry], block->return_point))
+			    add_pair(program->arena, points, function_of[entry], block->return_point))
 				return -ENOMEM;
 		}
 	}
@@ -173,8 +173,8 @@ static int find_returns(struct program *program, const uint32_t *function_of)
 		return 0;
 	uint32_t count = program->block_count;
 	struct search search = {.program = program,
-	                        .stack = calloc(count + (size_t)1, sizeof *search.stack),
-	                        .seen = calloc(count + (size_t)1, sizeof *search.seen),
+	                        .stack = arena_get(program->arena, (count + (size_t)1) * sizeof *search.stack),
+	                        .seen = arena_get_zeroed(program->arena, count + (size_t)1, sizeof *search.seen),
 	                        .function_of = function_of};
 	int err = search.stack && search.seen ? 0 : -ENOMEM;
 	size_t limit = (size_t)count * VISITS;
@@ -198,20 +198,22 @@ static int find_returns(struct program *program, const uint32_t *function_of)
 	if (!err)
 		link_returns(program, &search, all);
 	program->returns = search.returns.of;
-	free(search.calls.of);
-	free(search.stack);
-	free(search.seen);
+	arena_put(program->arena, search.calls.of, search.calls.room * sizeof *search.calls.of);
+	arena_put(program->arena, search.stack, (count + (size_t)1) * sizeof *search.stack);
+	arena_put(program->arena, search.seen, (count + (size_t)1) * sizeof *search.seen);
 	return err;
 }
 
 int program_calls(struct program *program)
 {
 	struct pairs points = {NULL, 0, 0};
-	uint32_t *function_of = program->function_of = calloc(program->block_count + (size_t)1, sizeof *function_of);
+	uint32_t *function_of = program->function_of =
+		arena_get_zeroed(program->arena, program->block_count + (size_t)1, sizeof *function_of);
 	int err = function_of ? find_functions(program, function_of, &points) : -ENOMEM;
 	settle(&points);
 	program->points = points.of;
-	program->functions = calloc(program->function_count + (size_t)1, sizeof *program->functions);
+	program->functions =
+		arena_get_zeroed(program->arena, program->function_count + (size_t)1, sizeof *program->functions);
 	if (!program->functions)
 		err = -ENOMEM;
 	if (!err)

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <immintrin.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "shim/kernels/wide.h"
@@ -73,10 +72,17 @@ static uint64_t hash(const struct sets *sets, const uint64_t *bits)
 	return sets->wide ? hash_wide(bits, 2 * sets->half) : hash_narrow(bits, 2 * sets->half);
 }
 
-int sets_init(struct sets *sets, size_t universe, bool many)
+/* One set more than there is room for: the scratch a new set is built in. */
+static size_t bits_bytes(const struct sets *sets, uint32_t room)
+{
+	return (room + (size_t)1) * 2 * sets->half * sizeof *sets->bits;
+}
+
+int sets_init(struct sets *sets, struct arena *arena, size_t universe, bool many)
 {
 	uint32_t room = many ? LARGE_ROOM : FIRST_ROOM;
-	*sets = (struct sets){.half = (universe + 63) / 64,
+	*sets = (struct sets){.arena = arena,
+	                      .half = (universe + 63) / 64,
 	                      .count = 1,
 	                      .wide = wide_is_there(),
 	                      .room = room,
@@ -88,28 +94,18 @@ int sets_init(struct sets *sets, size_t universe, bool many)
 		sets->room /= 2;
 		sets->place_count /= 2;
 	}
-	/* One set more than there is room for: the scratch a new set is built in. */
-	sets->bits = malloc((sets->room + 1) * 2 * sets->half * sizeof *sets->bits);
-	sets->derived = calloc(sets->room, sizeof *sets->derived);
-	sets->places = calloc(sets->place_count, sizeof *sets->places);
-	sets->marks = calloc(sets->room, sizeof *sets->marks);
-	sets->joins = calloc((size_t)1 << sets->join_bits, sizeof *sets->joins);
-	if (sets->bits)
-		memset(sets->bits, 0, 2 * sets->half * sizeof *sets->bits);
-	if (sets->marks && sets->bits && sets->derived && sets->places && sets->joins)
-		return 0;
-	sets_free(sets);
-	return -ENOMEM;
-}
-
-void sets_free(struct sets *sets)
-{
-	free(sets->bits);
-	free(sets->derived);
-	free(sets->places);
-	free(sets->marks);
-	free(sets->joins);
-	*sets = (struct sets){0};
+	sets->bits = arena_get(arena, bits_bytes(sets, sets->room));
+	sets->derived = arena_get(arena, sets->room * sizeof *sets->derived);
+	sets->places = arena_get_zeroed(arena, sets->place_count, sizeof *sets->places);
+	sets->marks = arena_get(arena, sets->room * sizeof *sets->marks);
+	sets->joins = arena_get_zeroed(arena, (size_t)1 << sets->join_bits, sizeof *sets->joins);
+	if (!sets->marks || !sets->bits || !sets->derived || !sets->places || !sets->joins)
+		return -ENOMEM;
+	/* Of the empty set; others are there once they are made. */
+	memset(sets->bits, 0, 2 * sets->half * sizeof *sets->bits);
+	sets->derived[0] = (struct sets_derived){{0}};
+	sets->marks[0] = 0;
+	return 0;
 }
 
 static uint64_t *scratch(struct sets *sets)
@@ -121,7 +117,7 @@ static uint64_t *scratch(struct sets *sets)
 
 static int grow_joins(struct sets *sets)
 {
-	uint64_t *old = sets->joins, *joins = calloc((size_t)4 << sets->join_bits, sizeof *joins);
+	uint64_t *old = sets->joins, *joins = arena_get_zeroed(sets->arena, (size_t)4 << sets->join_bits, sizeof *joins);
 	size_t count = (size_t)1 << sets->join_bits;
 	if (!joins)
 		return -ENOMEM;
@@ -130,7 +126,7 @@ static int grow_joins(struct sets *sets)
 	for (size_t i = 0; i < count; i++)
 		if (old[i])
 			*sets_join_place(sets, (uint32_t)old[i]) = old[i];
-	free(old);
+	arena_put(sets->arena, old, count * sizeof *old);
 	return 0;
 }
 
@@ -140,25 +136,26 @@ static int grow(struct sets *sets)
 	uint32_t room = sets->room < SETS_MOST / 2 ? 2 * sets->room : SETS_MOST;
 	if (room == sets->room || room * width * sizeof(uint64_t) > BYTES_LIMIT)
 		return -E2BIG;
-	uint64_t *bits = realloc(sets->bits, (room + 1) * width * sizeof *bits);
+	uint64_t *bits = arena_grow(sets->arena, sets->bits, bits_bytes(sets, sets->room), bits_bytes(sets, room));
 	if (!bits)
 		return -ENOMEM;
 	sets->bits = bits;
-	struct sets_derived *derived = realloc(sets->derived, room * sizeof *derived);
+	struct sets_derived *derived =
+		arena_grow(sets->arena, sets->derived, sets->room * sizeof *derived, room * sizeof *derived);
 	if (!derived)
 		return -ENOMEM;
 	sets->derived = derived;
-	uint8_t *marks = realloc(sets->marks, room * sizeof *marks);
+	uint8_t *marks = arena_grow(sets->arena, sets->marks, sets->room * sizeof *marks, room * sizeof *marks);
 	if (!marks)
 		return -ENOMEM;
 	sets->marks = marks;
 	sets->room = room;
 	if (sets->join_bits < MOST_JOIN_BITS && grow_joins(sets))
 		return -ENOMEM;
-	set_id *places = calloc(2 * sets->place_count, sizeof *places);
+	set_id *places = arena_get_zeroed(sets->arena, 2 * sets->place_count, sizeof *places);
 	if (!places)
 		return -ENOMEM;
-	free(sets->places);
+	arena_put(sets->arena, sets->places, sets->place_count * sizeof *places);
 	sets->places = places;
 	sets->place_count *= 2;
 	for (uint32_t i = 1; i < sets->count; i++) {

@@ -33,7 +33,8 @@ struct stage {
 static void set_up(struct stage *stage, bool wide)
 {
 	struct taint *t = calloc(1, sizeof *t);
-	if (!t || sets_init(&t->sets, MEMBERS, false))
+	struct arena *arena = arena_open();
+	if (!t || !arena || sets_init(&t->sets, arena, MEMBERS, false))
 		abort();
 	t->sets.wide = wide;
 	*stage = (struct stage){.t = t};
@@ -50,7 +51,7 @@ static void set_up(struct stage *stage, bool wide)
 
 static void tear_down(struct stage *stage)
 {
-	sets_free(&stage->t->sets);
+	arena_close(stage->t->sets.arena);
 	free(stage->t);
 }
 
