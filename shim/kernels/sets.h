@@ -30,6 +30,7 @@ struct sets {
 	uint32_t count, room;
 	uint64_t *bits;               /* count times 2 * half */
 	struct sets_derived *derived; /* by set */
+	uint32_t *hashes;             /* by set: of its bits */
 	set_id *places;               /* open addressing, 0: free */
 	size_t place_count;
 	uint8_t *marks;     /* by set: the user's, 0 at first */
