@@ -49,7 +49,8 @@ static void settle(struct pairs *pairs)
 /* What a block's instructions write, and whether any arms a barrier: functions have blocks in common. */
 struct summary {
 	struct sass_registers written;
-	bool there, arms;
+	bool there; /* `written` is */
+	bool arms;
 };
 
 /* One search over the blocks of a function: notes its returns, what it writes, and whom it calls. */
@@ -86,10 +87,8 @@ static bool add_all(struct sass_registers *to, const struct sass_registers *from
 
 static void sum_up(const struct program *program, const struct block *block, struct summary *summary)
 {
-	for (uint32_t insn = block->first; insn <= block->last; insn++) {
+	for (uint32_t insn = block->first; insn <= block->last; insn++)
 		sass_add_written(&program->machine, &program->insns[insn], &summary->written);
-		summary->arms |= program->classes[insn] == SASS_ARM;
-	}
 	summary->there = true;
 }
 
@@ -113,7 +112,7 @@ static int look_at(struct search *search, const struct block *block)
 		add_all(&search->written, &summary->written);
 	}
 	/* Where a barrier leads is in the function that armed it. */
-	for (uint32_t insn = block->first; insn <= block->last && (summary->arms || !summary->there); insn++)
+	for (uint32_t insn = block->first; insn <= block->last && summary->arms; insn++)
 		if (program->classes[insn] == SASS_ARM && program->links[insn] != PROGRAM_NONE)
 			reach(search, program->armed[program->links[insn]]);
 	if (block->kind == BLOCK_RETURN && !err)
@@ -197,6 +196,9 @@ static int find_returns(struct program *program, const uint32_t *function_of)
 	                        .summaries = arena_get_zeroed(program->arena, count, sizeof *search.summaries),
 	                        .function_of = function_of};
 	int err = search.stack && search.seen && search.summaries ? 0 : -ENOMEM;
+	for (uint32_t k = 0; k < program->control_count && !err; k++)
+		if (program->classes[program->control[k]] == SASS_ARM)
+			search.summaries[program->block_of[program->control[k]]].arms = true;
 	size_t limit = (size_t)count * VISITS;
 	for (uint32_t i = 0; i < count && !err && search.visits <= limit; i++) {
 		if (function_of[i] == PROGRAM_NONE)
