@@ -18,9 +18,9 @@ struct pairs {
 	size_t count, room;
 };
 
-static int add_pair(struct pairs *pairs, uint32_t from, uint32_t to)
+static int add_pair(struct arena *arena, struct pairs *pairs, uint32_t from, uint32_t to)
 {
-	if (program_room(&pairs->of, pairs->count, &pairs->room, sizeof *pairs->of))
+	if (program_room(arena, &pairs->of, pairs->count, &pairs->room, sizeof *pairs->of))
 		return -ENOMEM;
 	pairs->of[pairs->count++] = (struct program_return){from, to};
 	return 0;
@@ -46,12 +46,20 @@ static void settle(struct pairs *pairs)
 	pairs->count = kept;
 }
 
+/* What a block's instructions write, and whether any arms a barrier: functions have blocks in common. */
+struct summary {
+	struct sass_registers written;
+	bool there; /* `written` is */
+	bool arms;
+};
+
 /* One search over the blocks of a function: notes its returns, what it writes, and whom it calls. */
 struct search {
 	const struct program *program;
 	uint32_t *stack, *seen; /* seen: by block, the last function that reached it, plus 1 */
 	size_t depth, visits;
 	uint32_t function;
+	struct summary *summaries; /* by block */
 	struct sass_registers written;
 	const uint32_t *function_of; /* by block that is one's entry */
 	struct pairs returns, calls;
@@ -66,6 +74,24 @@ static void reach(struct search *search, uint32_t block)
 	search->visits++;
 }
 
+static bool add_all(struct sass_registers *to, const struct sass_registers *from)
+{
+	bool changed = false;
+	for (unsigned i = 0; i < 4; i++) {
+		changed |= (from->r[i] & ~to->r[i]) || (from->u[i] & ~to->u[i]);
+		to->r[i] |= from->r[i];
+		to->u[i] |= from->u[i];
+	}
+	return changed;
+}
+
+static void sum_up(const struct program *program, const struct block *block, struct summary *summary)
+{
+	for (uint32_t insn = block->first; insn <= block->last; insn++)
+		sass_add_written(&program->machine, &program->insns[insn], &summary->written);
+	summary->there = true;
+}
+
 static int look_at(struct search *search, const struct block *block)
 {
 	const struct program *program = search->program;
@@ -75,19 +101,22 @@ static int look_at(struct search *search, const struct block *block)
 		if (i >= block->call_count)
 			reach(search, next);
 		else if (!err)
-			err = add_pair(&search->calls, search->function, search->function_of[next]);
+			err = add_pair(program->arena, &search->calls, search->function, search->function_of[next]);
 	}
 	reach(search, block->return_point);
-	for (uint32_t insn = block->first; insn <= block->last; insn++) {
-		/* Nobody asks what the kernel itself writes. */
-		if (search->function < program->function_count)
-			sass_add_written(&program->machine, &program->insns[insn], &search->written);
-		/* Where a barrier leads is in the function that armed it. */
+	struct summary *summary = &search->summaries[block - program->blocks];
+	/* Nobody asks what the kernel itself writes. */
+	if (search->function < program->function_count) {
+		if (!summary->there)
+			sum_up(program, block, summary);
+		add_all(&search->written, &summary->written);
+	}
+	/* Where a barrier leads is in the function that armed it. */
+	for (uint32_t insn = block->first; insn <= block->last && summary->arms; insn++)
 		if (program->classes[insn] == SASS_ARM && program->links[insn] != PROGRAM_NONE)
 			reach(search, program->armed[program->links[insn]]);
-	}
 	if (block->kind == BLOCK_RETURN && !err)
-		err = add_pair(&search->returns, (uint32_t)(block - program->blocks), search->function);
+		err = add_pair(program->arena, &search->returns, (uint32_t)(block - program->blocks), search->function);
 	return err;
 }
 
@@ -100,17 +129,6 @@ static int search_function(struct search *search, uint32_t entry)
 		err = look_at(search, &search->program->blocks[search->stack[--search->depth]]);
 	search->depth = 0;
 	return err;
-}
-
-static bool add_all(struct sass_registers *to, const struct sass_registers *from)
-{
-	bool changed = false;
-	for (unsigned i = 0; i < 4; i++) {
-		changed |= (from->r[i] & ~to->r[i]) || (from->u[i] & ~to->u[i]);
-		to->r[i] |= from->r[i];
-		to->u[i] |= from->u[i];
-	}
-	return changed;
 }
 
 /* What a callee writes, its caller writes. */
@@ -137,7 +155,7 @@ static int find_functions(struct program *program, uint32_t *function_of, struct
 			if (function_of[entry] == PROGRAM_NONE)
 				function_of[entry] = program->function_count++;
 			if (block->return_point != PROGRAM_NONE &&
-			    add_pair(points, function_of[entry], block->return_point))
+			    add_pair(program->arena, points, function_of[entry], block->return_point))
 				return -ENOMEM;
 		}
 	}
@@ -173,10 +191,14 @@ static int find_returns(struct program *program, const uint32_t *function_of)
 		return 0;
 	uint32_t count = program->block_count;
 	struct search search = {.program = program,
-	                        .stack = calloc(count + (size_t)1, sizeof *search.stack),
-	                        .seen = calloc(count + (size_t)1, sizeof *search.seen),
+	                        .stack = arena_get(program->arena, (count + (size_t)1) * sizeof *search.stack),
+	                        .seen = arena_get_zeroed(program->arena, count + (size_t)1, sizeof *search.seen),
+	                        .summaries = arena_get_zeroed(program->arena, count, sizeof *search.summaries),
 	                        .function_of = function_of};
-	int err = search.stack && search.seen ? 0 : -ENOMEM;
+	int err = search.stack && search.seen && search.summaries ? 0 : -ENOMEM;
+	for (uint32_t k = 0; k < program->control_count && !err; k++)
+		if (program->classes[program->control[k]] == SASS_ARM)
+			search.summaries[program->block_of[program->control[k]]].arms = true;
 	size_t limit = (size_t)count * VISITS;
 	for (uint32_t i = 0; i < count && !err && search.visits <= limit; i++) {
 		if (function_of[i] == PROGRAM_NONE)
@@ -198,20 +220,23 @@ static int find_returns(struct program *program, const uint32_t *function_of)
 	if (!err)
 		link_returns(program, &search, all);
 	program->returns = search.returns.of;
-	free(search.calls.of);
-	free(search.stack);
-	free(search.seen);
+	arena_put(program->arena, search.calls.of, search.calls.room * sizeof *search.calls.of);
+	arena_put(program->arena, search.summaries, count * sizeof *search.summaries);
+	arena_put(program->arena, search.stack, (count + (size_t)1) * sizeof *search.stack);
+	arena_put(program->arena, search.seen, (count + (size_t)1) * sizeof *search.seen);
 	return err;
 }
 
 int program_calls(struct program *program)
 {
 	struct pairs points = {NULL, 0, 0};
-	uint32_t *function_of = program->function_of = calloc(program->block_count + (size_t)1, sizeof *function_of);
+	uint32_t *function_of = program->function_of =
+		arena_get_zeroed(program->arena, program->block_count + (size_t)1, sizeof *function_of);
 	int err = function_of ? find_functions(program, function_of, &points) : -ENOMEM;
 	settle(&points);
 	program->points = points.of;
-	program->functions = calloc(program->function_count + (size_t)1, sizeof *program->functions);
+	program->functions =
+		arena_get_zeroed(program->arena, program->function_count + (size_t)1, sizeof *program->functions);
 	if (!program->functions)
 		err = -ENOMEM;
 	if (!err)

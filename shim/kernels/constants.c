@@ -1,7 +1,6 @@
 #include "shim/kernels/constants.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #define STATE_LIMIT ((size_t)28 << 20) /* bytes of all block states of one kernel */
 #define WORK_LIMIT 1200000             /* instructions, and FLOW_WORK for each flow into a block */
@@ -61,7 +60,7 @@ static void flow_into(struct constants *c, uint32_t block, const struct constant
 	bool changed = false;
 	c->work += FLOW_WORK;
 	if (!into) {
-		into = c->states[block] = malloc(sizeof *into);
+		into = c->states[block] = arena_get(c->program->arena, sizeof *into);
 		if (!into) {
 			c->error = -ENOMEM;
 			return;
@@ -187,25 +186,23 @@ int constants_run(const struct program *program, struct paths_values *values, ui
 {
 	if (program->block_count * sizeof(struct constants_state) > STATE_LIMIT)
 		return 0;
-	struct constants *c = calloc(1, sizeof *c);
+	struct arena *arena = program->arena;
+	struct arena_mark mark;
+	arena_mark(arena, &mark);
+	struct constants *c = arena_get_zeroed(arena, 1, sizeof *c);
 	if (!c)
 		return -ENOMEM;
 	c->program = program;
 	c->values = values;
-	c->states = calloc(program->block_count + (size_t)1, sizeof *c->states);
-	c->queue = calloc(program->block_count / 64 + (size_t)1, sizeof *c->queue);
-	c->error = c->states && c->queue ? sets_init(&c->sets, program->params_bytes + (size_t)1, false) : -ENOMEM;
+	c->states = arena_get_zeroed(arena, program->block_count + (size_t)1, sizeof *c->states);
+	c->queue = arena_get_zeroed(arena, program->block_count / 64 + (size_t)1, sizeof *c->queue);
+	c->error = c->states && c->queue ? sets_init(&c->sets, arena, program->params_bytes + (size_t)1, false) : -ENOMEM;
 	if (!c->error && solve(c))
 		collect(c, values, facts);
 	int err = c->error == -ENOMEM || c->sets.error == -ENOMEM ? -ENOMEM : 0;
 	if (err || c->sets.error)
 		for (uint32_t i = 0; i < program->count; i++)
 			facts[i] = 0;
-	for (uint32_t i = 0; c->states && i < program->block_count; i++)
-		free(c->states[i]);
-	free(c->states);
-	free(c->queue);
-	sets_free(&c->sets);
-	free(c);
+	arena_reset(arena, &mark);
 	return err;
 }

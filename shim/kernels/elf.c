@@ -35,11 +35,16 @@ static const char *text_at(const char *table, size_t bytes, uint64_t offset)
 	return offset < bytes ? table + offset : NULL;
 }
 
+static const uint8_t *section_header(const struct elf *elf, uint32_t index)
+{
+	return elf->image + elf->sections_at + (uint64_t)index * elf->section_bytes;
+}
+
 int elf_section_at(const struct elf *elf, uint32_t index, struct elf_section *ret_section)
 {
 	if (index >= elf->section_count)
 		return -EINVAL;
-	const uint8_t *header = elf->image + elf->sections_at + (uint64_t)index * elf->section_bytes;
+	const uint8_t *header = section_header(elf, index);
 	struct elf_section section = {.index = index,
 	                              .type = elf_u32(header + 4),
 	                              .link = elf_u32(header + 40),
@@ -142,28 +147,41 @@ int elf_symbol_at(const struct elf *elf, uint32_t index, struct elf_symbol *ret_
 	return 0;
 }
 
+/* A name in two parts, to be looked for. */
+struct wanted {
+	const char *prefix, *name;
+	size_t prefix_length, length;
+};
+
+/* Is it the text at `offset` of a table, of so many bytes that ended() counts? Mostly the length says no: names of kernels begin alike. */
+static bool is_wanted(const struct wanted *wanted, const char *table, size_t bytes, uint64_t offset)
+{
+	size_t length = wanted->prefix_length + wanted->length;
+	return offset < bytes && length < bytes - offset && !table[offset + length] &&
+	       !memcmp(table + offset, wanted->prefix, wanted->prefix_length) &&
+	       !memcmp(table + offset + wanted->prefix_length, wanted->name, wanted->length);
+}
+
 int elf_section_named(const struct elf *elf, const char *prefix, const char *name, struct elf_section *ret_section)
 {
-	size_t prefix_length = strlen(prefix);
-	for (uint32_t i = 1; i < elf->section_count; i++) {
-		struct elf_section section;
-		if (elf_section_at(elf, i, &section))
-			return -EINVAL;
-		if (!strncmp(section.name, prefix, prefix_length) && !strcmp(section.name + prefix_length, name)) {
-			*ret_section = section;
-			return 0;
-		}
-	}
+	const struct wanted wanted = {prefix, name, strlen(prefix), strlen(name)};
+	/* That all sections are in order elf_open() has seen. */
+	for (uint32_t i = 1; i < elf->section_count; i++)
+		if (is_wanted(&wanted, elf->names, elf->names_bytes, elf_u32(section_header(elf, i))))
+			return elf_section_at(elf, i, ret_section);
 	return -ENOENT;
 }
 
 int elf_function(const struct elf *elf, const char *name, struct elf_symbol *ret_symbol)
 {
+	const struct wanted wanted = {"", name, 0, strlen(name)};
 	for (uint32_t i = 0; i < elf->symbol_count; i++) {
 		struct elf_symbol symbol;
 		if (elf_symbol_at(elf, i, &symbol))
 			return -EINVAL;
-		if (symbol.type == ELF_SYMBOL_FUNCTION && symbol.section && !strcmp(symbol.name, name)) {
+		if (symbol.type == ELF_SYMBOL_FUNCTION && symbol.section &&
+		    is_wanted(&wanted, elf->symbol_names, elf->symbol_names_bytes,
+		              (uint64_t)(symbol.name - elf->symbol_names))) {
 			*ret_symbol = symbol;
 			return 0;
 		}
@@ -176,10 +194,12 @@ int elf_relocations(const struct elf *elf, uint32_t section,
 {
 	for (uint32_t i = 1; i < elf->section_count; i++) {
 		struct elf_section list;
+		const uint8_t *header = section_header(elf, i);
+		uint32_t type = elf_u32(header + 4);
+		if ((type != TYPE_REL && type != TYPE_RELA) || elf_u32(header + 44) != section)
+			continue;
 		if (elf_section_at(elf, i, &list))
 			return -EINVAL;
-		if ((list.type != TYPE_REL && list.type != TYPE_RELA) || list.info != section)
-			continue;
 		size_t stride = list.type == TYPE_REL ? 16 : 24;
 		for (size_t at = 0; at + stride <= list.bytes; at += stride) {
 			const uint8_t *raw = list.data + at;

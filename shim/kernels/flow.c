@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "shim/kernels/program.h"
@@ -183,7 +182,8 @@ static int find_return_addresses(const struct program *program, struct return_ad
 	for (uint32_t i = 0; addresses->any && i < program->count; i++) {
 		if (!addresses->named[program->insns[i].d] || !return_literal(program, i, &target))
 			continue;
-		if (program_room(&addresses->literals, addresses->count, &addresses->room, sizeof *addresses->literals))
+		if (program_room(program->arena, &addresses->literals, addresses->count, &addresses->room,
+		                 sizeof *addresses->literals))
 			return -ENOMEM;
 		addresses->literals[addresses->count++] = (struct program_return){i, target};
 	}
@@ -300,8 +300,9 @@ static int cut_at(struct program *program, const struct return_addresses *addres
 {
 	for (uint32_t i = 0; i < program->count; i++)
 		program->block_count += program->block_of[i] != 0;
-	program->blocks = calloc(program->block_count + (size_t)1, sizeof *program->blocks);
-	bool *is_return = calloc(program->block_count + (size_t)1, sizeof *is_return);
+	size_t room = program->block_count + (size_t)1;
+	program->blocks = arena_get_zeroed(program->arena, room, sizeof *program->blocks);
+	bool *is_return = arena_get_zeroed(program->arena, room, sizeof *is_return);
 	int err = program->blocks && is_return ? 0 : -ENOMEM;
 	if (!err) {
 		number_blocks(program, is_return);
@@ -313,19 +314,19 @@ static int cut_at(struct program *program, const struct return_addresses *addres
 		memset(is_return, 0, program->block_count * sizeof *is_return);
 		err = find_loose(program, addresses, is_return);
 	}
-	free(is_return);
+	arena_put(program->arena, is_return, room * sizeof *is_return);
 	return err;
 }
 
 int program_cut(struct program *program)
 {
 	struct return_addresses addresses = {0};
-	program->block_of = calloc(program->count + (size_t)1, sizeof *program->block_of);
+	program->block_of = arena_get_zeroed(program->arena, program->count + (size_t)1, sizeof *program->block_of);
 	int err = program->block_of ? find_return_addresses(program, &addresses) : -ENOMEM;
 	if (!err) {
 		find_leaders(program, &addresses, program->block_of);
 		err = cut_at(program, &addresses);
 	}
-	free(addresses.literals);
+	arena_put(program->arena, addresses.literals, addresses.room * sizeof *addresses.literals);
 	return err;
 }

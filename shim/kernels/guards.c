@@ -1,7 +1,6 @@
 #include "shim/kernels/guards.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #define KEPT 16
 #define PREDICATES 16 /* P0 to P6, and UP0 to UP6 from CONSTANTS_UNIFORM on */
@@ -126,7 +125,7 @@ static void number_block(struct numbering *n, const struct block *block, uint32_
 int guards_find(const struct program *program, const uint8_t *facts, uint32_t **ret_guards)
 {
 	struct numbering n = {.program = program, .facts = facts};
-	uint32_t *guards = calloc(program->count + (size_t)1, sizeof *guards);
+	uint32_t *guards = arena_get_zeroed(program->arena, program->count + (size_t)1, sizeof *guards);
 	if (!guards)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < program->block_count; i++)

@@ -9,7 +9,7 @@
 
 #define GUARDS_UNKNOWN 0 /* like no other */
 
-/* By instruction; only those with a guard are asked. `facts` as in taint_run(). To be freed. 0 or -ENOMEM. */
+/* By instruction; only those with a guard are asked. `facts` as in taint_run(). In the program's arena. 0 or -ENOMEM. */
 int guards_find(const struct program *program, const uint8_t *facts, uint32_t **ret_guards);
 
 #endif

@@ -27,14 +27,14 @@ struct gathering {
 	bool uses_bank2, uses_bank4;
 };
 
-int program_room(void *array, size_t count, size_t *room, size_t bytes)
+int program_room(struct arena *arena, void *array, size_t count, size_t *room, size_t bytes)
 {
 	if (count < *room)
 		return 0;
 	size_t larger = *room ? 2 * *room : 16;
 	void *old, *grown;
 	memcpy(&old, array, sizeof old);
-	grown = realloc(old, larger * bytes);
+	grown = arena_grow(arena, old, *room * bytes, larger * bytes);
 	if (!grown)
 		return -ENOMEM;
 	memcpy(array, &grown, sizeof grown);
@@ -95,20 +95,26 @@ static inline void note_bank(struct gathering *gathering, const struct sass_insn
 	gathering->uses_bank2 |= (constant || operand) && bank == 2;
 }
 
+static bool grow_to(struct program *program, void *array, uint32_t count, size_t bytes)
+{
+	void *old, *grown;
+	memcpy(&old, array, sizeof old);
+	grown = arena_grow(program->arena, old, program->count * bytes, count * bytes);
+	if (grown)
+		memcpy(array, &grown, sizeof grown);
+	return grown;
+}
+
 static int make_room(struct program *program, uint32_t more)
 {
 	uint32_t count = program->count + more;
-	struct sass_insn *insns = realloc(program->insns, count * sizeof *insns);
-	program->insns = insns ? insns : program->insns;
-	uint8_t *marks = realloc(program->marks, count);
-	program->marks = marks ? marks : program->marks;
-	uint8_t *classes = realloc(program->classes, count);
-	program->classes = classes ? classes : program->classes;
-	uint32_t *control = realloc(program->control, count * sizeof *control);
-	program->control = control ? control : program->control;
-	uint32_t *links = realloc(program->links, count * sizeof *links);
-	program->links = links ? links : program->links;
-	return insns && marks && classes && control && links ? 0 : -ENOMEM;
+	return grow_to(program, &program->insns, count, sizeof *program->insns) &&
+	                       grow_to(program, &program->marks, count, sizeof *program->marks) &&
+	                       grow_to(program, &program->classes, count, sizeof *program->classes) &&
+	                       grow_to(program, &program->control, count, sizeof *program->control) &&
+	                       grow_to(program, &program->links, count, sizeof *program->links)
+	               ? 0
+	               : -ENOMEM;
 }
 
 static void decode_part(struct gathering *gathering, const struct program_part *part, const uint8_t *code)
@@ -293,7 +299,10 @@ static void gather_part(struct gathering *gathering, size_t index)
 
 enum paths_reason program_build(struct program *program, const struct elf *elf, const char *kernel, int *ret_error)
 {
-	*program = (struct program){.elf = elf, .kernel = kernel};
+	*program = (struct program){.elf = elf, .kernel = kernel, .arena = arena_open()};
+	*ret_error = program->arena ? 0 : -ENOMEM;
+	if (*ret_error)
+		return PATHS_DAMAGED;
 	struct gathering gathering = {.program = program};
 	struct elf_symbol symbol;
 	struct elf_section info;
@@ -333,26 +342,6 @@ enum paths_reason program_build(struct program *program, const struct elf *elf, 
 
 void program_free(struct program *program)
 {
-	free(program->params);
-	free(program->parts);
-	free(program->insns);
-	free(program->marks);
-	free(program->classes);
-	free(program->control);
-	free(program->links);
-	free(program->taken);
-	free(program->table);
-	free(program->bank4_functions);
-	free(program->blocks);
-	free(program->block_of);
-	free(program->next);
-	free(program->armed);
-	free(program->return_points);
-	free(program->loose);
-	free(program->functions);
-	free(program->function_of);
-	free(program->armed_by);
-	free(program->points);
-	free(program->returns);
+	arena_close(program->arena);
 	*program = (struct program){0};
 }

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shim/kernels/arena.h"
 #include "shim/kernels/elf.h"
 #include "shim/kernels/paths.h"
 #include "shim/kernels/sass.h"
@@ -62,6 +63,7 @@ struct program_function {
 };
 
 struct program {
+	struct arena *arena; /* of all that is here, and of what is made of it */
 	const struct elf *elf;
 	const char *kernel;
 	struct sass_machine machine;
@@ -76,7 +78,7 @@ struct program {
 	uint32_t *control; /* instructions from SASS_BRANCH on, those that do not simply lead on */
 	uint32_t control_count;
 	uint32_t *links; /* calls with a relocation: the instruction called; BSSY: place in `armed` */
-	uint32_t count, room;
+	uint32_t count;
 	uint32_t entry;  /* instruction of the kernel's first */
 	uint32_t *taken; /* first instructions of the functions of which an address is taken */
 	size_t taken_count, taken_room;
@@ -139,10 +141,10 @@ int program_calls(struct program *program);
 bool program_bank4_function(const struct program *program, uint32_t offset);
 
 /* Room for one more element of an array of `bytes` each. 0 or -ENOMEM. */
-int program_room(void *array, size_t count, size_t *room, size_t bytes);
-#define PROGRAM_PUSH(program, name, count, room_of, value)                                                             \
-	(program_room(&(program)->name, (program)->count, &(program)->room_of, sizeof *(program)->name)                \
-	         ? -ENOMEM                                                                                             \
+int program_room(struct arena *arena, void *array, size_t count, size_t *room, size_t bytes);
+#define PROGRAM_PUSH(program, name, count, room_of, value)                                                                \
+	(program_room((program)->arena, &(program)->name, (program)->count, &(program)->room_of, sizeof *(program)->name) \
+	         ? -ENOMEM                                                                                                \
 	         : ((program)->name[(program)->count++] = (value), 0))
 
 #endif

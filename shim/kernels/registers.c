@@ -1,10 +1,13 @@
 /* Which registers an instruction may write, as far as the flow of addresses (taint_*.c) is concerned: matrix results are data and count for nothing. */
 #include "shim/kernels/sass.h"
 
-static void add(uint64_t file[4], unsigned first, unsigned count)
+/* At most 8, some of which may lie behind the last register. */
+static inline void add(uint64_t file[4], unsigned first, unsigned count)
 {
-	for (unsigned reg = first; reg < first + count && reg < 256; reg++)
-		file[reg / 64] |= (uint64_t)1 << reg % 64;
+	uint64_t ones = ((uint64_t)1 << count) - 1;
+	file[first / 64] |= ones << first % 64;
+	if (first % 64 + count > 64 && first < 192)
+		file[first / 64 + 1] |= ones >> (64 - first % 64);
 }
 
 void sass_add_written(const struct sass_machine *machine, const struct sass_insn *insn, struct sass_registers *registers)

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <immintrin.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "shim/kernels/wide.h"
@@ -47,36 +46,54 @@ static inline unsigned eight_at(size_t i, size_t count)
 	return count - i < 8 ? (1u << (count - i)) - 1 : 0xff;
 }
 
-WIDE static uint64_t hash_wide(const uint64_t *bits, size_t count)
+static const uint64_t keys[8] = {0x9e3779b97f4a7c15u, 0xff51afd7ed558ccdu, 0xc4ceb9fe1a85ec53u, 0xd1342543de82ef95u,
+                                 0x2545f4914f6cdd1du, 0xbf58476d1ce4e5b9u, 0x94d049bb133111ebu, 0xda942042e4dd58b5u};
+
+/* Of eight words: added up they are the hash. */
+WIDE static inline __m512i hash_eight(__m512i word, __m512i key)
 {
-	static const uint64_t keys[8] = {0x9e3779b97f4a7c15u, 0xff51afd7ed558ccdu, 0xc4ceb9fe1a85ec53u,
-	                                 0xd1342543de82ef95u, 0x2545f4914f6cdd1du, 0xbf58476d1ce4e5b9u,
-	                                 0x94d049bb133111ebu, 0xda942042e4dd58b5u};
-	const __m512i step = _mm512_set1_epi64((long long)0xa0761d6478bd642fu);
-	__m512i key = _mm512_loadu_si512(keys), sum = key;
-	for (size_t i = 0; i < count; i += 8) {
-		__m512i word = _mm512_maskz_loadu_epi64((__mmask8)eight_at(i, count), bits + i),
-			mixed = _mm512_xor_si512(word, key);
-		sum = _mm512_add_epi64(sum,
-		                       _mm512_add_epi64(word, _mm512_mul_epu32(mixed, _mm512_srli_epi64(mixed, 32))));
-		key = _mm512_add_epi64(key, step);
-	}
+	__m512i mixed = _mm512_xor_si512(word, key);
+	return _mm512_add_epi64(word, _mm512_mul_epu32(mixed, _mm512_srli_epi64(mixed, 32)));
+}
+
+/* (_mm512_reduce_add_epi64() adds signed numbers.) */
+WIDE static inline uint32_t finish(__m512i sum)
+{
 	uint64_t lanes[8], h = 0;
 	_mm512_storeu_si512(lanes, sum);
 	for (unsigned i = 0; i < 8; i++)
 		h += lanes[i];
-	return stir(h);
+	return (uint32_t)stir(h);
 }
 
-static uint64_t hash(const struct sets *sets, const uint64_t *bits)
+WIDE static uint32_t hash_wide(const uint64_t *bits, size_t count)
 {
-	return sets->wide ? hash_wide(bits, 2 * sets->half) : hash_narrow(bits, 2 * sets->half);
+	const __m512i step = _mm512_set1_epi64((long long)0xa0761d6478bd642fu);
+	__m512i key = _mm512_loadu_si512(keys), sum = _mm512_setzero_si512();
+	for (size_t i = 0; i < count; i += 8) {
+		__m512i word = _mm512_maskz_loadu_epi64((__mmask8)eight_at(i, count), bits + i);
+		sum = _mm512_add_epi64(sum, hash_eight(word, key));
+		key = _mm512_add_epi64(key, step);
+	}
+	return finish(sum);
 }
 
-int sets_init(struct sets *sets, size_t universe, bool many)
+static uint32_t hash(const struct sets *sets, const uint64_t *bits)
+{
+	return sets->wide ? hash_wide(bits, 2 * sets->half) : (uint32_t)hash_narrow(bits, 2 * sets->half);
+}
+
+/* One set more than there is room for: the scratch a new set is built in. */
+static size_t bits_bytes(const struct sets *sets, uint32_t room)
+{
+	return (room + (size_t)1) * 2 * sets->half * sizeof *sets->bits;
+}
+
+int sets_init(struct sets *sets, struct arena *arena, size_t universe, bool many)
 {
 	uint32_t room = many ? LARGE_ROOM : FIRST_ROOM;
-	*sets = (struct sets){.half = (universe + 63) / 64,
+	*sets = (struct sets){.arena = arena,
+	                      .half = (universe + 63) / 64,
 	                      .count = 1,
 	                      .wide = wide_is_there(),
 	                      .room = room,
@@ -88,28 +105,19 @@ int sets_init(struct sets *sets, size_t universe, bool many)
 		sets->room /= 2;
 		sets->place_count /= 2;
 	}
-	/* One set more than there is room for: the scratch a new set is built in. */
-	sets->bits = malloc((sets->room + 1) * 2 * sets->half * sizeof *sets->bits);
-	sets->derived = calloc(sets->room, sizeof *sets->derived);
-	sets->places = calloc(sets->place_count, sizeof *sets->places);
-	sets->marks = calloc(sets->room, sizeof *sets->marks);
-	sets->joins = calloc((size_t)1 << sets->join_bits, sizeof *sets->joins);
-	if (sets->bits)
-		memset(sets->bits, 0, 2 * sets->half * sizeof *sets->bits);
-	if (sets->marks && sets->bits && sets->derived && sets->places && sets->joins)
-		return 0;
-	sets_free(sets);
-	return -ENOMEM;
-}
-
-void sets_free(struct sets *sets)
-{
-	free(sets->bits);
-	free(sets->derived);
-	free(sets->places);
-	free(sets->marks);
-	free(sets->joins);
-	*sets = (struct sets){0};
+	sets->bits = arena_get(arena, bits_bytes(sets, sets->room));
+	sets->derived = arena_get(arena, sets->room * sizeof *sets->derived);
+	sets->hashes = arena_get(arena, sets->room * sizeof *sets->hashes);
+	sets->places = arena_get_zeroed(arena, sets->place_count, sizeof *sets->places);
+	sets->marks = arena_get(arena, sets->room * sizeof *sets->marks);
+	sets->joins = arena_get_zeroed(arena, (size_t)1 << sets->join_bits, sizeof *sets->joins);
+	if (!sets->marks || !sets->bits || !sets->hashes || !sets->derived || !sets->places || !sets->joins)
+		return -ENOMEM;
+	/* Of the empty set; others are there once they are made. */
+	memset(sets->bits, 0, 2 * sets->half * sizeof *sets->bits);
+	sets->derived[0] = (struct sets_derived){{0}};
+	sets->marks[0] = 0;
+	return 0;
 }
 
 static uint64_t *scratch(struct sets *sets)
@@ -121,7 +129,7 @@ static uint64_t *scratch(struct sets *sets)
 
 static int grow_joins(struct sets *sets)
 {
-	uint64_t *old = sets->joins, *joins = calloc((size_t)4 << sets->join_bits, sizeof *joins);
+	uint64_t *old = sets->joins, *joins = arena_get_zeroed(sets->arena, (size_t)4 << sets->join_bits, sizeof *joins);
 	size_t count = (size_t)1 << sets->join_bits;
 	if (!joins)
 		return -ENOMEM;
@@ -130,7 +138,7 @@ static int grow_joins(struct sets *sets)
 	for (size_t i = 0; i < count; i++)
 		if (old[i])
 			*sets_join_place(sets, (uint32_t)old[i]) = old[i];
-	free(old);
+	arena_put(sets->arena, old, count * sizeof *old);
 	return 0;
 }
 
@@ -140,29 +148,34 @@ static int grow(struct sets *sets)
 	uint32_t room = sets->room < SETS_MOST / 2 ? 2 * sets->room : SETS_MOST;
 	if (room == sets->room || room * width * sizeof(uint64_t) > BYTES_LIMIT)
 		return -E2BIG;
-	uint64_t *bits = realloc(sets->bits, (room + 1) * width * sizeof *bits);
+	uint64_t *bits = arena_grow(sets->arena, sets->bits, bits_bytes(sets, sets->room), bits_bytes(sets, room));
 	if (!bits)
 		return -ENOMEM;
 	sets->bits = bits;
-	struct sets_derived *derived = realloc(sets->derived, room * sizeof *derived);
+	struct sets_derived *derived =
+		arena_grow(sets->arena, sets->derived, sets->room * sizeof *derived, room * sizeof *derived);
 	if (!derived)
 		return -ENOMEM;
 	sets->derived = derived;
-	uint8_t *marks = realloc(sets->marks, room * sizeof *marks);
+	uint32_t *hashes = arena_grow(sets->arena, sets->hashes, sets->room * sizeof *hashes, room * sizeof *hashes);
+	if (!hashes)
+		return -ENOMEM;
+	sets->hashes = hashes;
+	uint8_t *marks = arena_grow(sets->arena, sets->marks, sets->room * sizeof *marks, room * sizeof *marks);
 	if (!marks)
 		return -ENOMEM;
 	sets->marks = marks;
 	sets->room = room;
 	if (sets->join_bits < MOST_JOIN_BITS && grow_joins(sets))
 		return -ENOMEM;
-	set_id *places = calloc(2 * sets->place_count, sizeof *places);
+	set_id *places = arena_get_zeroed(sets->arena, 2 * sets->place_count, sizeof *places);
 	if (!places)
 		return -ENOMEM;
-	free(sets->places);
+	arena_put(sets->arena, sets->places, sets->place_count * sizeof *places);
 	sets->places = places;
 	sets->place_count *= 2;
 	for (uint32_t i = 1; i < sets->count; i++) {
-		size_t at = hash(sets, sets_bits(sets, (set_id)i)) & (sets->place_count - 1);
+		size_t at = sets->hashes[i] & (sets->place_count - 1);
 		while (places[at])
 			at = (at + 1) & (sets->place_count - 1);
 		places[at] = (set_id)i;
@@ -170,17 +183,12 @@ static int grow(struct sets *sets)
 	return 0;
 }
 
-/* The name of the set in the scratch, which is not empty. */
-static set_id keep(struct sets *sets)
+/* The set in the scratch, which is new, has a name now: that which belongs at `at`. */
+static set_id name(struct sets *sets, uint32_t hashed, size_t at)
 {
-	size_t width = 2 * sets->half;
-	const uint64_t *bits = sets_bits(sets, sets->count);
-	size_t at = hash(sets, bits) & (sets->place_count - 1);
-	for (; sets->places[at]; at = (at + 1) & (sets->place_count - 1))
-		if (!memcmp(sets_bits(sets, sets->places[at]), bits, width * sizeof *bits))
-			return sets->places[at];
 	set_id id = (set_id)sets->count;
 	sets->places[at] = id;
+	sets->hashes[id] = hashed;
 	memset(&sets->derived[id], 0xff, sizeof sets->derived[id]);
 	sets->derived[id].of[SETS_ITSELF] = id;
 	sets->marks[id] = 0;
@@ -194,6 +202,20 @@ static set_id keep(struct sets *sets)
 		}
 	}
 	return id;
+}
+
+/* The name of the set in the scratch, which is not empty. */
+static set_id keep(struct sets *sets)
+{
+	size_t width = 2 * sets->half;
+	const uint64_t *bits = sets_bits(sets, (set_id)sets->count);
+	uint32_t hashed = hash(sets, bits);
+	size_t at = hashed & (sets->place_count - 1);
+	for (; sets->places[at]; at = (at + 1) & (sets->place_count - 1))
+		if (sets->hashes[sets->places[at]] == hashed &&
+		    !memcmp(sets_bits(sets, sets->places[at]), bits, width * sizeof *bits))
+			return sets->places[at];
+	return name(sets, hashed, at);
 }
 
 set_id sets_range(struct sets *sets, size_t first, size_t end)
@@ -243,14 +265,42 @@ WIDE static unsigned unite_wide(uint64_t *bits, const uint64_t *x, const uint64_
 	       (_mm512_test_epi64_mask(beyond_y, beyond_y) ? BEYOND_Y : 0u);
 }
 
-set_id sets_join_anew(struct sets *sets, set_id a, set_id b)
+/* What two sets are together, that fit into one register each. */
+WIDE static set_id join_eight(struct sets *sets, set_id a, set_id b)
+{
+	size_t width = 2 * sets->half;
+	__mmask8 there = (__mmask8)eight_at(0, width);
+	__m512i x = _mm512_maskz_loadu_epi64(there, sets_bits(sets, a)),
+		y = _mm512_maskz_loadu_epi64(there, sets_bits(sets, b)), both = _mm512_or_si512(x, y);
+	if (!_mm512_cmpneq_epi64_mask(both, x))
+		return a;
+	if (!_mm512_cmpneq_epi64_mask(both, y))
+		return b;
+	uint32_t hashed = finish(hash_eight(both, _mm512_loadu_si512(keys)));
+	size_t at = hashed & (sets->place_count - 1);
+	for (; sets->places[at]; at = (at + 1) & (sets->place_count - 1)) {
+		set_id id = sets->places[at];
+		if (sets->hashes[id] == hashed &&
+		    !_mm512_cmpneq_epi64_mask(_mm512_maskz_loadu_epi64(there, sets_bits(sets, id)), both))
+			return id;
+	}
+	_mm512_mask_storeu_epi64(sets->bits + (size_t)sets->count * width, there, both);
+	return name(sets, hashed, at);
+}
+
+static set_id join_many(struct sets *sets, set_id a, set_id b)
 {
 	size_t width = 2 * sets->half;
 	uint64_t *bits = sets->bits + (size_t)sets->count * width;
 	const uint64_t *x = sets_bits(sets, a), *y = sets_bits(sets, b);
 	unsigned beyond = sets->wide ? unite_wide(bits, x, y, width) : unite_narrow(bits, x, y, width);
 	/* Mostly one of them is all of it. */
-	set_id result = !(beyond & BEYOND_X) ? a : !(beyond & BEYOND_Y) ? b : keep(sets);
+	return !(beyond & BEYOND_X) ? a : !(beyond & BEYOND_Y) ? b : keep(sets);
+}
+
+set_id sets_join_anew(struct sets *sets, set_id a, set_id b)
+{
+	set_id result = sets->wide && sets->half <= 4 ? join_eight(sets, a, b) : join_many(sets, a, b);
 	uint32_t pair = (uint32_t)a << 16 | b;
 	*sets_join_place(sets, pair) = (uint64_t)result << 32 | pair;
 	return result;

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shim/kernels/arena.h"
+
 typedef uint16_t set_id; /* 0: the empty set */
 
 #define SETS_NONE UINT16_MAX
@@ -23,10 +25,12 @@ struct sets_derived {
 };
 
 struct sets {
-	size_t half; /* 64-bit words of one half; a set has two halves, plain and scaled */
+	struct arena *arena; /* of all of this */
+	size_t half;         /* 64-bit words of one half; a set has two halves, plain and scaled */
 	uint32_t count, room;
 	uint64_t *bits;               /* count times 2 * half */
 	struct sets_derived *derived; /* by set */
+	uint32_t *hashes;             /* by set: of its bits */
 	set_id *places;               /* open addressing, 0: free */
 	size_t place_count;
 	uint8_t *marks;     /* by set: the user's, 0 at first */
@@ -36,9 +40,11 @@ struct sets {
 	int error;          /* 0, -ENOMEM, or -E2BIG past the limit: all answers since are meaningless */
 };
 
-/* `universe`: members are 0..universe-1, each also in a scaled form. `many`: some hundred sets are to come, for which there is room at once. 0 or -ENOMEM. */
-int sets_init(struct sets *sets, size_t universe, bool many);
-void sets_free(struct sets *sets);
+/*
+ * `universe`: members are 0..universe-1, each also in a scaled form. `many`: some hundred sets are to come, for which there is room at once. They are gone
+ * with what the arena holds. 0 or -ENOMEM.
+ */
+int sets_init(struct sets *sets, struct arena *arena, size_t universe, bool many);
 
 set_id sets_one(struct sets *sets, size_t member);
 /* All of [first, end). */

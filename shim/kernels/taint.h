@@ -94,6 +94,7 @@ struct taint_words {
 /* By register: what it held where another state flowed in last, and what came and took its place, since it was no less: mostly it is so at the next place, too. */
 struct taint_growth {
 	set_id before[TAINT_REGISTERS], after[TAINT_REGISTERS];
+	set_id armed_before[16], armed_after[16]; /* ... by barrier */
 };
 
 struct taint_pair {

@@ -1,3 +1,4 @@
+#include <immintrin.h>
 #include <string.h>
 
 #include "shim/kernels/taint.h"
@@ -66,19 +67,42 @@ static void fill(struct taint *t, uint32_t place)
 	entry->filled = true;
 }
 
-static bool join_armed(struct taint *t, struct taint_entry *into)
+static inline __m128i eight(const set_id *sets)
+{
+	return _mm_loadu_si128((const __m128i *)(const void *)sets);
+}
+
+/* Of eight barriers those that grow as they did last take what comes. Which are others, of which something comes? A bit for each byte. */
+static unsigned grow_armed(const struct taint_growth *growth, unsigned first, set_id *into, const set_id *from,
+                           bool *changed)
+{
+	__m128i before = eight(into), after = eight(from),
+		alike = _mm_or_si128(_mm_cmpeq_epi16(before, after), _mm_cmpeq_epi16(after, _mm_setzero_si128())),
+		grows = _mm_and_si128(_mm_cmpeq_epi16(before, eight(growth->armed_before + first)),
+	                              _mm_cmpeq_epi16(after, eight(growth->armed_after + first)));
+	grows = _mm_andnot_si128(alike, grows);
+	*changed |= _mm_movemask_epi8(grows) != 0;
+	_mm_storeu_si128((__m128i *)(void *)into,
+	                 _mm_or_si128(_mm_andnot_si128(grows, before), _mm_and_si128(grows, after)));
+	return (unsigned)_mm_movemask_epi8(_mm_or_si128(alike, grows)) ^ 0xffff;
+}
+
+/* (Not inline: it would take the registers of what it is called from.) */
+static __attribute__((noinline)) bool join_armed(struct taint *t, struct taint_entry *into)
 {
 	bool changed = false;
-	for (unsigned first = 0; first < 16; first += 4) {
-		uint64_t a, b;
-		memcpy(&a, into->armed + first, sizeof a);
-		memcpy(&b, t->source.armed + first, sizeof b);
-		if (a == b || !b)
-			continue;
-		for (unsigned i = first; i < first + 4; i++) {
-			set_id joined = sets_join(&t->targets, into->armed[i], t->source.armed[i]);
-			changed |= joined != into->armed[i];
+	for (unsigned first = 0; first < 16; first += 8) {
+		unsigned others = grow_armed(&t->growth, first, into->armed + first, t->source.armed + first, &changed);
+		for (; others; others &= others - 1, others &= others - 1) {
+			unsigned i = first + (unsigned)__builtin_ctz(others) / 2;
+			set_id before = into->armed[i], after = t->source.armed[i],
+			       joined = sets_join(&t->targets, before, after);
+			changed |= joined != before;
 			into->armed[i] = joined;
+			if (joined == after) {
+				t->growth.armed_before[i] = before;
+				t->growth.armed_after[i] = after;
+			}
 		}
 	}
 	into->moved |= changed ? FLOW_BARRIERS : 0;

@@ -1,7 +1,6 @@
 #include "shim/kernels/taint_live.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "shim/kernels/constants.h"
@@ -44,7 +43,8 @@ static int make_room(struct search *search)
 	if (search->range_count + ROOM <= search->range_room)
 		return 0;
 	size_t room = 2 * search->range_room;
-	taint_packed *ranges = realloc(search->ranges, room * sizeof *ranges);
+	taint_packed *ranges = arena_grow(search->program->arena, search->ranges, search->range_room * sizeof *ranges,
+	                                  room * sizeof *ranges);
 	if (!ranges)
 		return -ENOMEM;
 	search->ranges = ranges;
@@ -376,9 +376,10 @@ static int list_steps(const struct search *search, const uint8_t *facts, struct 
 	size_t results = 0, count = 0;
 	for (uint32_t i = 0; i < program->count; i++)
 		count += search->insns[i].need != NEED_NOT;
-	liveness->first = malloc((program->block_count + (size_t)1) * sizeof *liveness->first);
-	liveness->steps = malloc((count + 1) * sizeof *liveness->steps);
-	liveness->summaries = calloc(program->block_count + (size_t)1, sizeof *liveness->summaries);
+	liveness->first = arena_get(program->arena, (program->block_count + (size_t)1) * sizeof *liveness->first);
+	liveness->steps = arena_get(program->arena, (count + 1) * sizeof *liveness->steps);
+	liveness->summaries =
+		arena_get_zeroed(program->arena, program->block_count + (size_t)1, sizeof *liveness->summaries);
 	if (!liveness->first || !liveness->steps || !liveness->summaries)
 		return -ENOMEM;
 	struct taint_step *to = liveness->steps;
@@ -387,7 +388,7 @@ static int list_steps(const struct search *search, const uint8_t *facts, struct 
 		to = list_block(search, id, facts, &results, to, &liveness->summaries[id]);
 	}
 	liveness->first[program->block_count] = (uint32_t)(to - liveness->steps);
-	liveness->results = malloc((results + 1) * sizeof *liveness->results);
+	liveness->results = arena_get(program->arena, (results + 1) * sizeof *liveness->results);
 	if (!liveness->results)
 		return -ENOMEM;
 	memset(liveness->results, 0xff, (results + 1) * sizeof *liveness->results);
@@ -396,16 +397,18 @@ static int list_steps(const struct search *search, const uint8_t *facts, struct 
 
 int taint_live_find(const struct program *program, const uint8_t *facts, struct taint_liveness *ret_liveness)
 {
-	size_t blocks = program->block_count, room = (size_t)SHORT * program->count + ROOM;
+	struct arena *arena = program->arena;
+	size_t blocks = program->block_count + (size_t)1, places = program_places(program),
+	       insns = program->count + (size_t)1, room = (size_t)SHORT * program->count + ROOM;
 	struct search search = {.program = program,
-	                        .insns = calloc(program->count + (size_t)1, sizeof *search.insns),
-	                        .ranges = malloc(room * sizeof *search.ranges),
+	                        .insns = arena_get_zeroed(arena, insns, sizeof *search.insns),
+	                        .ranges = arena_get(arena, room * sizeof *search.ranges),
 	                        .range_room = room,
-	                        .at = calloc(program_places(program), sizeof *search.at),
-	                        .out = calloc(blocks + 1, sizeof *search.out),
-	                        .written = calloc(blocks + 1, sizeof *search.written),
-	                        .waiting = calloc(blocks + 1, sizeof *search.waiting),
-	                        .moved = calloc(program_places(program), sizeof *search.moved)};
+	                        .at = arena_get_zeroed(arena, places, sizeof *search.at),
+	                        .out = arena_get_zeroed(arena, blocks, sizeof *search.out),
+	                        .written = arena_get_zeroed(arena, blocks, sizeof *search.written),
+	                        .waiting = arena_get_zeroed(arena, blocks, sizeof *search.waiting),
+	                        .moved = arena_get_zeroed(arena, places, sizeof *search.moved)};
 	*ret_liveness = (struct taint_liveness){.at = search.at};
 	int err = search.insns && search.ranges && search.at && search.out && search.written && search.waiting &&
 	                          search.moved
@@ -417,22 +420,11 @@ int taint_live_find(const struct program *program, const uint8_t *facts, struct 
 		search_back(&search);
 		err = list_steps(&search, facts, ret_liveness);
 	}
-	free(search.insns);
-	free(search.out);
-	free(search.written);
-	free(search.waiting);
 	ret_liveness->ranges = search.ranges;
-	free(search.moved);
+	arena_put(arena, search.insns, insns * sizeof *search.insns);
+	arena_put(arena, search.out, blocks * sizeof *search.out);
+	arena_put(arena, search.written, blocks * sizeof *search.written);
+	arena_put(arena, search.waiting, blocks * sizeof *search.waiting);
+	arena_put(arena, search.moved, places * sizeof *search.moved);
 	return err;
-}
-
-void taint_live_free(struct taint_liveness *liveness)
-{
-	free(liveness->at);
-	free(liveness->steps);
-	free(liveness->first);
-	free(liveness->summaries);
-	free(liveness->ranges);
-	free(liveness->results);
-	*liveness = (struct taint_liveness){0};
 }

@@ -101,8 +101,7 @@ static inline void taint_live_add(struct taint_live *live, taint_packed range)
 	live->bits[taint_range_first(range) / 64] |= taint_range_bits(range);
 }
 
-/* `facts` (constants.h) may be NULL. 0 or -ENOMEM; to be freed in each case. */
+/* `facts` (constants.h) may be NULL. In the program's arena. 0 or -ENOMEM. */
 int taint_live_find(const struct program *program, const uint8_t *facts, struct taint_liveness *ret_liveness);
-void taint_live_free(struct taint_liveness *liveness);
 
 #endif

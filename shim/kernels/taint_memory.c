@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <stdlib.h>
 
 #include "shim/kernels/taint.h"
 
@@ -112,7 +111,7 @@ static int more_cells(struct taint *t)
 		return 0;
 	struct taint_cell *old = t->cells;
 	size_t old_count = t->cell_count, count = old_count ? 2 * old_count : 64;
-	struct taint_cell *cells = calloc(count, sizeof *cells);
+	struct taint_cell *cells = arena_get_zeroed(t->program->arena, count, sizeof *cells);
 	if (!cells)
 		return -ENOMEM;
 	t->cells = cells;
@@ -120,7 +119,7 @@ static int more_cells(struct taint *t)
 	for (size_t i = 0; i < old_count; i++)
 		if (old[i].used)
 			*find_cell(t, old[i].word) = old[i];
-	free(old);
+	arena_put(t->program->arena, old, old_count * sizeof *old);
 	return 0;
 }
 

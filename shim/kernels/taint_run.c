@@ -1,7 +1,6 @@
 #include "shim/kernels/taint.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "shim/kernels/wide.h"
@@ -136,8 +135,8 @@ static int prepare_entries(struct taint *t)
 		t->insn = t->program->entry;
 		return 0;
 	}
-	t->entries = calloc(places, sizeof *t->entries);
-	t->entry_sets = malloc((places * sets + 1) * sizeof *t->entry_sets);
+	t->entries = arena_get_zeroed(t->program->arena, places, sizeof *t->entries);
+	t->entry_sets = arena_get(t->program->arena, (places * sets + 1) * sizeof *t->entry_sets);
 	if (!t->entries || !t->entry_sets)
 		return -ENOMEM;
 	for (size_t place = 0; place < places; place++) {
@@ -149,12 +148,13 @@ static int prepare_entries(struct taint *t)
 
 static int prepare(struct taint *t)
 {
+	struct arena *arena = t->program->arena;
 	t->word_count = (t->program->params_bytes + 3) / 4;
-	t->queue = calloc(program_places(t->program) / 64 + (size_t)1, sizeof *t->queue);
-	t->wide = calloc(t->paths->slot_count + 1, sizeof *t->wide);
-	t->whole = calloc(t->paths->slot_count + 1, sizeof *t->whole);
-	t->ones = calloc(FROM_PARAMS + t->word_count + (size_t)1, sizeof *t->ones);
-	t->arms = calloc(t->program->armed_count + 1, sizeof *t->arms);
+	t->queue = arena_get_zeroed(arena, program_places(t->program) / 64 + (size_t)1, sizeof *t->queue);
+	t->wide = arena_get_zeroed(arena, t->paths->slot_count + 1, sizeof *t->wide);
+	t->whole = arena_get_zeroed(arena, t->paths->slot_count + 1, sizeof *t->whole);
+	t->ones = arena_get_zeroed(arena, FROM_PARAMS + t->word_count + (size_t)1, sizeof *t->ones);
+	t->arms = arena_get_zeroed(arena, t->program->armed_count + 1, sizeof *t->arms);
 	if (!t->queue || !t->wide || !t->whole || !t->ones || !t->arms)
 		return -ENOMEM;
 	int err = taint_live_find(t->program, t->facts, &t->live);
@@ -163,9 +163,9 @@ static int prepare(struct taint *t)
 	if (!err)
 		err = prepare_entries(t);
 	if (!err)
-		err = sets_init(&t->sets, FROM_PARAMS + t->word_count + 1, t->program->count > MANY);
+		err = sets_init(&t->sets, arena, FROM_PARAMS + t->word_count + 1, t->program->count > MANY);
 	if (!err)
-		err = sets_init(&t->targets, t->program->armed_count, false);
+		err = sets_init(&t->targets, arena, t->program->armed_count, false);
 	if (err)
 		return err;
 	prepare_params(t);
@@ -175,7 +175,9 @@ static int prepare(struct taint *t)
 int taint_run(const struct program *program, const uint8_t *facts, const struct paths_watch *watch,
               struct kernel_paths *paths)
 {
-	struct taint *t = calloc(1, sizeof *t);
+	struct arena_mark mark;
+	arena_mark(program->arena, &mark);
+	struct taint *t = arena_get_zeroed(program->arena, 1, sizeof *t);
 	if (!t)
 		return -ENOMEM;
 	t->program = program;
@@ -197,18 +199,6 @@ int taint_run(const struct program *program, const uint8_t *facts, const struct 
 		paths->reason_offset = (t->insn - program->entry) * SASS_BYTES;
 	}
 	int err = t->error;
-	free(t->entries);
-	free(t->entry_sets);
-	taint_live_free(&t->live);
-	free(t->guards);
-	free(t->queue);
-	free(t->ones);
-	free(t->arms);
-	free(t->wide);
-	free(t->whole);
-	free(t->cells);
-	sets_free(&t->sets);
-	sets_free(&t->targets);
-	free(t);
+	arena_reset(program->arena, &mark);
 	return err;
 }

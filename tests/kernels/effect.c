@@ -50,8 +50,10 @@ static set_id any_set(const struct stage *stage)
 static void set_up(struct stage *stage, unsigned sm)
 {
 	*stage = (struct stage){.link = PROGRAM_NONE};
-	stage->program =
-		(struct program){.insns = &stage->insn, .marks = &stage->mark, .links = &stage->link, .count = 1};
+	stage->program = (struct program){
+		.arena = arena_open(), .insns = &stage->insn, .marks = &stage->mark, .links = &stage->link, .count = 1};
+	if (!stage->program.arena)
+		abort();
 	sass_machine_init(&stage->program.machine, sm);
 	stage->program.params_at = stage->program.machine.params_at;
 	stage->program.params_bytes = WORDS * 4;
@@ -69,7 +71,8 @@ static void set_up(struct stage *stage, unsigned sm)
 	t->ones = calloc(FROM_PARAMS + WORDS + 1, sizeof *t->ones);
 	t->guards = &stage->guard;
 	stage->guard = 1;
-	if (sets_init(&t->sets, FROM_PARAMS + WORDS + 1, false) || sets_init(&t->targets, 8, false))
+	if (sets_init(&t->sets, stage->program.arena, FROM_PARAMS + WORDS + 1, false) ||
+	    sets_init(&t->targets, stage->program.arena, 8, false))
 		abort();
 	t->all_params = sets_range(&t->sets, FROM_PARAMS, FROM_PARAMS + WORDS);
 	t->indexed_params = t->all_params;
@@ -84,9 +87,7 @@ static void set_up(struct stage *stage, unsigned sm)
 
 static void tear_down(struct stage *stage)
 {
-	sets_free(&stage->t->sets);
-	sets_free(&stage->t->targets);
-	free(stage->t->cells);
+	arena_close(stage->program.arena);
 	free(stage->t->wide);
 	free(stage->t->whole);
 	free(stage->t->ones);
@@ -163,7 +164,7 @@ static void run(struct stage *stage, const struct before *before, bool recording
 	memcpy(t->guarded, before->guarded, sizeof t->guarded);
 	memset(t->judged, 0, sizeof t->judged);
 	memset(t->sets.marks, 0, t->sets.count);
-	free(t->cells);
+	arena_put(stage->program.arena, t->cells, t->cell_count * sizeof *t->cells);
 	t->cells = NULL;
 	t->cell_count = t->cell_used = 0;
 	memset(stage->paths.slots, 0, WORDS / 2 * sizeof *stage->paths.slots);

@@ -9,10 +9,13 @@
 #include "shim/kernels/taint.h"
 #include "shim/kernels/wide.h"
 
-#define MEMBERS 700 /* a set has 22 words */
-#define POOL 150    /* sets to draw from */
+#define POOL 150 /* sets to draw from, or as many as there are */
 #define PLACES 4
 #define ROWS (TAINT_REGISTERS / 64)
+
+/* Sets of 2, 8 and 22 words: up to 8 fit into one register. */
+static const unsigned sizes[] = {25, 250, 700};
+static unsigned members, pool;
 
 static uint64_t seed = 0x9e3779b97f4a7c15u;
 
@@ -33,7 +36,8 @@ struct stage {
 static void set_up(struct stage *stage, bool wide)
 {
 	struct taint *t = calloc(1, sizeof *t);
-	if (!t || sets_init(&t->sets, MEMBERS, false))
+	struct arena *arena = arena_open();
+	if (!t || !arena || sets_init(&t->sets, arena, members, false))
 		abort();
 	t->sets.wide = wide;
 	*stage = (struct stage){.t = t};
@@ -42,15 +46,15 @@ static void set_up(struct stage *stage, bool wide)
 	/* Scaled ones, too: only they have anything in the second half of a set, where its last words are. Neighbours have a member in common. */
 	for (unsigned i = 1; i < POOL; i++) {
 		set_id plain =
-			taint_join(t, sets_one(&t->sets, i * 11 % MEMBERS), sets_one(&t->sets, (i + 1) * 11 % MEMBERS));
+			taint_join(t, sets_one(&t->sets, i * 11 % members), sets_one(&t->sets, (i + 1) * 11 % members));
 		taint_join(t, plain,
-		           sets_turn(&t->sets, sets_one(&t->sets, MEMBERS - 1 - i * 53 % MEMBERS), SETS_SCALED));
+		           sets_turn(&t->sets, sets_one(&t->sets, members - 1 - i * 53 % members), SETS_SCALED));
 	}
 }
 
 static void tear_down(struct stage *stage)
 {
-	sets_free(&stage->t->sets);
+	arena_close(stage->t->sets.arena);
 	free(stage->t);
 }
 
@@ -82,7 +86,7 @@ static void fill(struct stage *stage)
 			stage->live[place].bits[t->rows[i]] = some_bits();
 		for (unsigned reg = 0; reg < TAINT_REGISTERS; reg++)
 			stage->sets[place][reg] = draw() % 3 && place ? stage->sets[place - 1][reg]
-			                                              : (set_id)(draw() % POOL);
+			                                              : (set_id)(draw() % pool);
 	}
 }
 
@@ -133,7 +137,7 @@ static bool round_of(taint_joins *const joins[], struct stage *stages, unsigned 
 {
 	fill(&stages[0]);
 	for (unsigned reg = 0; reg < TAINT_REGISTERS; reg++)
-		stages[0].source[reg] = (set_id)(draw() % POOL);
+		stages[0].source[reg] = (set_id)(draw() % pool);
 	for (unsigned i = count; i-- > 0;)
 		take(&stages[0], &stages[i]);
 	for (unsigned place = 0; place < PLACES; place++) {
@@ -141,7 +145,7 @@ static bool round_of(taint_joins *const joins[], struct stage *stages, unsigned 
 		for (unsigned row = 0; row < ROWS; row++)
 			chosen.bits[row] = some_bits();
 		unsigned reg = draw() % TAINT_REGISTERS;
-		set_id set = (set_id)(draw() % POOL);
+		set_id set = (set_id)(draw() % pool);
 		bool any = false;
 		for (unsigned i = 0; i < count; i++) {
 			stages[i].source[reg] = set;
@@ -155,15 +159,16 @@ static bool round_of(taint_joins *const joins[], struct stage *stages, unsigned 
 	return true;
 }
 
-int main(int argc, char **argv)
+static bool are_alike(unsigned long rounds)
 {
+	static struct stage stages[3];
 	taint_joins *const joins[] = {join_plainly, taint_join_narrow, taint_join_wide};
-	struct stage stages[3];
 	unsigned count = wide_is_there() ? 3 : 2;
-	unsigned long rounds = argc > 1 ? strtoul(argv[1], NULL, 0) : 2000, changed = 0;
+	unsigned long changed = 0;
 	bool good = true;
 	for (unsigned i = 0; i < count; i++)
 		set_up(&stages[i], i == 2);
+	pool = stages[0].t->sets.count < POOL ? stages[0].t->sets.count : POOL;
 	for (unsigned long round = 0; round < rounds && good; round++) {
 		good = round_of(joins, stages, count, &changed);
 		if (!good)
@@ -171,6 +176,18 @@ int main(int argc, char **argv)
 	}
 	for (unsigned i = 0; i < count; i++)
 		tear_down(&stages[i]);
-	printf("%lu rounds, %u ways, something changed in %lu of %lu places\n", rounds, count, changed, rounds * PLACES);
-	return !good || !changed || changed == rounds * PLACES;
+	printf("%u members, %lu rounds, %u ways, something changed in %lu of %lu places\n", members, rounds, count,
+	       changed, rounds * PLACES);
+	return good && changed && changed != rounds * PLACES;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long rounds = argc > 1 ? strtoul(argv[1], NULL, 0) : 2000;
+	bool good = true;
+	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+		members = sizes[i];
+		good &= are_alike(rounds);
+	}
+	return !good;
 }

@@ -6,16 +6,25 @@
  */
 #include <stdbool.h>
 
+#include "shim/kernels/arena.h"
 #include "tests/unit/images/check.h"
 #include "tests/unit/images/fake.h"
 
-/* Linked in place of the allocator's, by --wrap. */
+/* Linked in place of the allocator's and the analysis' own, by --wrap. */
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t count, size_t bytes);
 void *__real_realloc(void *old, size_t bytes);
 void *__wrap_malloc(size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);
 void *__wrap_realloc(void *old, size_t bytes);
+struct arena *__real_arena_open(void);
+void *__real_arena_get(struct arena *arena, size_t bytes);
+void *__real_arena_get_zeroed(struct arena *arena, size_t count, size_t bytes);
+void *__real_arena_grow(struct arena *arena, void *old, size_t old_bytes, size_t bytes);
+struct arena *__wrap_arena_open(void);
+void *__wrap_arena_get(struct arena *arena, size_t bytes);
+void *__wrap_arena_get_zeroed(struct arena *arena, size_t count, size_t bytes);
+void *__wrap_arena_grow(struct arena *arena, void *old, size_t old_bytes, size_t bytes);
 
 static long left = -1; /* allocations that succeed; below 0: all do */
 static bool failed;
@@ -42,6 +51,26 @@ void *__wrap_calloc(size_t count, size_t bytes)
 void *__wrap_realloc(void *old, size_t bytes)
 {
 	return fails() ? NULL : __real_realloc(old, bytes);
+}
+
+struct arena *__wrap_arena_open(void)
+{
+	return fails() ? NULL : __real_arena_open();
+}
+
+void *__wrap_arena_get(struct arena *arena, size_t bytes)
+{
+	return fails() ? NULL : __real_arena_get(arena, bytes);
+}
+
+void *__wrap_arena_get_zeroed(struct arena *arena, size_t count, size_t bytes)
+{
+	return fails() ? NULL : __real_arena_get_zeroed(arena, count, bytes);
+}
+
+void *__wrap_arena_grow(struct arena *arena, void *old, size_t old_bytes, size_t bytes)
+{
+	return fails() ? NULL : __real_arena_grow(arena, old, old_bytes, bytes);
 }
 
 static uint8_t *fatbin;
