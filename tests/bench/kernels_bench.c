@@ -4,6 +4,7 @@
  * With -3 FILE.cubin...: those kernels once each, the last one three times, and of these runs the time and the pages that were touched for the first time.
  */
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,15 +76,15 @@ static int once(const char *image_path)
 	snprintf(path, sizeof path, "%.*s.kernel", (int)(strlen(image_path) - strlen(".cubin")), image_path);
 	void *image = read_whole(image_path, &bytes), *text = read_whole(path, &name_bytes);
 	char *name = text ? strndup(text, name_bytes) : NULL;
-	if (!image || !name || paths_of_cubin(image, bytes, name, &paths)) {
+	bool analysed = image && name && !paths_of_cubin(image, bytes, name, &paths);
+	if (analysed)
+		kernel_paths_free(&paths);
+	else
 		fprintf(stderr, "%s: cannot be analysed\n", image_path);
-		return 1;
-	}
-	kernel_paths_free(&paths);
 	free(image);
 	free(text);
 	free(name);
-	return 0;
+	return !analysed;
 }
 
 static long faults(void)
@@ -108,7 +109,7 @@ static int some_times(const char *image_path, unsigned runs, bool tell)
 		close(fd);
 	if (!name || image == MAP_FAILED) {
 		fprintf(stderr, "%s: cannot be analysed\n", image_path);
-		return 1;
+		exit(1);
 	}
 	volatile uint8_t touched = 0;
 	for (off_t at = 0; at < stat.st_size; at += 64)

@@ -203,8 +203,10 @@ static void test_threads(void)
 	/* Whichever thread has the region now does not live on in the child. */
 	for (int i = 0; i < 10 && !SANITIZED; i++) {
 		pid_t child = fork();
-		if (!child)
-			_exit(!(is_right() && is_right()));
+		if (!child) {
+			bool right = is_right();
+			_exit(!(is_right() && right));
+		}
 		check(ended_well(child), "in a child the answer is another one");
 	}
 	for (int i = 0; i < THREADS; i++) {

@@ -274,15 +274,14 @@ static void each_word_is_looked_at(unsigned shift, unsigned words, unsigned ever
 {
 	static struct slot_paths slots[500];
 	static uint64_t block[500];
-	struct kernel_paths *paths = calloc(1, sizeof *paths);
+	static struct kernel_paths paths;
 	int small = 7;
 	void *params[] = {block, &small};
 	CUfunction of = function(WIDE + words - WIDE_WORDS, 1);
-	cr_assert(paths);
-	*paths = (struct kernel_paths){.slots = slots, .slot_count = words, .reason = every ? PATHS_CLEAR : PATHS_TABLE};
+	paths = (struct kernel_paths){.slots = slots, .slot_count = words, .reason = every ? PATHS_CLEAR : PATHS_TABLE};
 	for (unsigned i = 0; i < words; i++)
 		slots[i].use = every && (i * 7919 + shift) % every ? SLOT_NONE : SLOT_LOAD;
-	has_paths(of, paths);
+	has_paths(of, &paths);
 	memset(block, 0, sizeof block);
 	judge(of, params);
 	cr_assert(passes(of, params), "%u words", words);
@@ -316,6 +315,7 @@ Test(memo_layout, whatever_was_judged, .init = set_up)
 	enum { PARAMS = 8, ROUNDS = 20000 };
 	static uint64_t blocks[PARAMS][WIDEST - WIDE + WIDE_WORDS];
 	static struct slot_paths slots[PARAMS * 250];
+	static struct kernel_paths paths;
 	int number = 7;
 	void *params[PARAMS + 1];
 	unsigned random = 1;
@@ -325,11 +325,9 @@ Test(memo_layout, whatever_was_judged, .init = set_up)
 		unsigned each = wide ? WIDE_WORDS + (unsigned)rand_r(&random) % 90 : 1;
 		CUfunction of = function(wide ? WIDE + each - WIDE_WORDS : 1, count);
 		unsigned every = 1 + (unsigned)rand_r(&random) % 30, hits = (unsigned)rand_r(&random) % (MEMO_WORDS + 1);
-		struct kernel_paths *paths = calloc(1, sizeof *paths);
-		cr_assert(paths);
 		memset(blocks, 0, sizeof blocks);
 		words = count * each;
-		*paths = (struct kernel_paths){.slots = slots, .slot_count = words, .reason = PATHS_CLEAR};
+		paths = (struct kernel_paths){.slots = slots, .slot_count = words, .reason = PATHS_CLEAR};
 		unsigned looked = 0;
 		for (unsigned i = 0; i < words; i++) {
 			bool is = rand_r(&random) % every == 0;
@@ -342,7 +340,7 @@ Test(memo_layout, whatever_was_judged, .init = set_up)
 		for (unsigned i = 0; i < count; i++)
 			params[i] = blocks[i];
 		params[count] = &number;
-		has_paths(of, paths);
+		has_paths(of, &paths);
 		judge(of, params);
 		if (looked < 60)
 			cr_assert(passes(of, params), "round %u: %u parameters of %u words, 1 of %u", round, count,
