@@ -31,7 +31,7 @@ struct serve_memo {
 	struct serve_area areas[1u << SERVE_AREAS_BITS];
 };
 
-/* The first context is served: hook_line.served is set from here on, unless the shim is disabled. With serve_lock, or while nobody looks. */
+/* The first context is served: hook_line.served is set from here on. With serve_lock, or while nobody looks. */
 void serve_memo_start(void);
 
 /* A write that begins at `address` was asked for, and [start, end) around it is such an area, of a slab's piece if it is `small`. With serve_lock. */

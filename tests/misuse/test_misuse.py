@@ -121,6 +121,13 @@ def test_a_neighbour_that_was_not_checked_is_among_the_candidates(tmp_path):
     assert [(kernel["name"], kernel["argument"], kernel["verdict"]) for kernel in record["candidates"]] == [("fill", 0, "near")]
 
 
+@pytest.mark.parametrize("program", ["protected_between", "checked_between"])
+def test_launches_before_the_last_look_are_not_among_those_that_may_be_it(tmp_path, program):
+    run(program, "log", tmp_path)
+    record = violation(tmp_path)
+    assert record["unverified_launches"] == 1 and [kernel["name"] for kernel in record["candidates"]] == ["fill"]
+
+
 def test_the_last_graph_is_named_first(tmp_path):
     run("graph_near_last", "log", tmp_path)
     record = violation(tmp_path)

@@ -31,9 +31,20 @@ static struct {
 static struct entry plain[ENTRIES];
 static struct fake_state state;
 static uint64_t memory = UINT64_MAX, fail_at, fail_step, next_address = UINT64_C(0x7f0000000000);
+static uint64_t scattered; /* a seed; 0: not */
 static CUresult fail_status, sick;
 static bool capable = true;
 static _Thread_local unsigned stack[8], depth;
+
+void fake_scatter(uint64_t seed)
+{
+	scattered = seed;
+}
+
+void fake_next(uint64_t address)
+{
+	next_address = address;
+}
 
 bool capture_anywhere(void)
 {
@@ -77,12 +88,35 @@ static struct entry *entry_at(struct entry *list, uint64_t address)
 	return NULL;
 }
 
+static bool is_free(uint64_t at, uint64_t bytes)
+{
+	bool taken = false;
+	for (int i = 0; i < ENTRIES; i++) {
+		taken |= entries[i].at < at + bytes && at < entries[i].at + entries[i].bytes;
+		taken |= plain[i].at < at + bytes && at < plain[i].at + plain[i].bytes;
+	}
+	return !taken;
+}
+
+/* Behind all that there were, or anywhere in a small space. */
+static uint64_t new_address(uint64_t bytes)
+{
+	uint64_t at = next_address, room = (bytes + GRAIN - 1) / GRAIN * GRAIN;
+	if (!scattered) {
+		next_address += room + GRAIN;
+		return at;
+	}
+	do
+		at = FAKE_SPACE + next_random(&scattered) % (FAKE_SPACE_BYTES / GRAIN) * GRAIN;
+	while (!is_free(at, room));
+	return at;
+}
+
 static struct entry *add(struct entry *list, uint64_t bytes)
 {
 	for (int i = 0; i < ENTRIES; i++)
 		if (!list[i].bytes) {
-			list[i] = (struct entry){.at = next_address, .bytes = bytes};
-			next_address += (bytes + 2 * GRAIN - 1) / GRAIN * GRAIN;
+			list[i] = (struct entry){.at = new_address(bytes), .bytes = bytes};
 			return &list[i];
 		}
 	CHECK(!"the fake is full");

@@ -32,6 +32,12 @@ struct fake_state fake_state(void);
 void fake_fail(uint64_t nth, uint64_t step, CUresult status);
 /* What a failed call left behind is forgotten: reservations, handles, mappings. */
 void fake_forget(void);
+/* From now on addresses are anywhere in this space, also where others were before. 0: behind all that there were. */
+#define FAKE_SPACE UINT64_C(0x600000000000)
+#define FAKE_SPACE_BYTES (UINT64_C(400) << 20)
+void fake_scatter(uint64_t seed);
+/* The next one is this, and the others come behind it. */
+void fake_next(uint64_t address);
 /* Bytes that there are. */
 void fake_set_memory(uint64_t bytes);
 /* Devices without virtual memory management. */

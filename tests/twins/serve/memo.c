@@ -81,12 +81,30 @@ static void addresses_of_others(void)
 	NEED(serve_cuMemFree_v2(third));
 }
 
+/* What lay beside a block is in the middle of one that comes to its place. */
+static void a_larger_one_in_its_place(void)
+{
+	CUdeviceptr small, large;
+
+	fake_enter(1);
+	NEED(serve_cuMemAlloc_v2(&small, 3 << 20));
+	CHECK(!overruns(small + (5 << 20), 64) && known(small + (5 << 20), 64));
+	serve_context_ended(fake_context(1));
+	fake_next(small);
+	NEED(serve_cuMemAlloc_v2(&large, 9 << 20));
+	CHECK(large == small && !known(large + (5 << 20), 64));
+	CHECK(overruns(large + (5 << 20), 9 << 20));
+	fake_next(large + (64 << 20));
+	serve_context_ended(fake_context(1));
+}
+
 static void a_random_course(void)
 {
 	CUdeviceptr held[HELD] = {0};
 	size_t bytes[HELD] = {0};
 	uint64_t seed = 7, found = 0;
 
+	fake_scatter(11);
 	for (long i = 0; i < rounds; i++) {
 		unsigned nth = (unsigned)(next_random(&seed) % HELD);
 		uint64_t what = next_random(&seed) % 64;
@@ -109,14 +127,62 @@ static void a_random_course(void)
 			CUdeviceptr around = held[nth] ? held[nth] : held[(nth + 1) % HELD];
 			CUdeviceptr at = around + next_random(&seed) % (bytes[nth] + 600);
 			size_t many = 1 + next_random(&seed) % (next_random(&seed) % 2 ? 64 : bytes[nth] + 600);
+			if (next_random(&seed) % 3 == 0)
+				at = FAKE_SPACE + next_random(&seed) % FAKE_SPACE_BYTES;
 			found += known(at, many);
 			overruns(at, many);
 		}
 	}
 	/* It is worth the while. */
-	CHECK(found > (uint64_t)rounds / 10);
+	CHECK(found > (uint64_t)rounds / 20);
 	for (unsigned context = 1; context <= CONTEXTS; context++)
 		serve_context_ended(fake_context(context));
+	fake_scatter(0);
+}
+
+/* Two areas in one place: a large one, and one beside it, which ends sooner. */
+static const CUdeviceptr large = UINT64_C(0x500000000000), small = large + BYTES;
+enum { SMALL = 64 };
+
+static _Atomic bool kept_enough;
+
+static void *look_beyond(void *number)
+{
+	while (!atomic_load(&kept_enough)) {
+		CHECK(!known(small, SMALL + 1));
+		CHECK(!known(large, BYTES + 1));
+	}
+	return number;
+}
+
+/* What is read of one while the other takes its place is neither. */
+static void areas_that_take_turns(void)
+{
+	pthread_t threads[READERS];
+	struct serve_memo *memo = atomic_load(&hook_line.served);
+	struct serve_area *area = serve_area_of(memo, large, SERVE_PART_BITS);
+
+	CHECK(area == serve_area_of(memo, small, SERVE_PART_BITS));
+	uint64_t before = atomic_load(&area->sequence);
+	serve_memo_keep(large, large, large + BYTES, false);
+	CHECK(known(large, BYTES) && !known(small, SMALL));
+	CHECK(atomic_load(&area->sequence) == before + 2);
+	atomic_fetch_add(&area->sequence, 1);
+	CHECK(!known(large, BYTES));
+	atomic_fetch_add(&area->sequence, 1);
+	CHECK(known(large, BYTES));
+	for (int i = 0; i < READERS; i++)
+		CHECK(!pthread_create(&threads[i], NULL, look_beyond, NULL));
+	for (long i = 0; i < rounds * 200; i++) {
+		serve_memo_keep(large, large, large + BYTES, false);
+		serve_memo_keep(small, small, small + SMALL, false);
+		if (i % 3 == 0)
+			serve_memo_forget(large, small + SMALL);
+	}
+	atomic_store(&kept_enough, true);
+	for (int i = 0; i < READERS; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+	serve_memo_forget(large, small + SMALL);
 }
 
 static CUdeviceptr _Atomic place;
@@ -180,7 +246,9 @@ int main(int argc, char **argv)
 	fake_start();
 	asked_once_and_known_until_freed();
 	addresses_of_others();
+	a_larger_one_in_its_place();
 	a_random_course();
+	areas_that_take_turns();
 	freed_while_others_look();
 	return 0;
 }
