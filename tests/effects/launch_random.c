@@ -4,16 +4,10 @@
  * (shim/effects/launch_memo.h); with `block` in one block, so that it never is. What is printed, and what is recorded,
  * must be the same.
  */
-#include <dlfcn.h>
-#include <inttypes.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <cuda.h>
-
-#include "shim/cuconst.h"
+#include "tests/effects/random_course.h"
 
 #define POOLS 4
 #define POOL ((size_t)1 << 16)
@@ -22,14 +16,6 @@
 #define KEPT 24 /* launches that are made again */
 #define MODULES 3
 #define WIDE 1600 /* bytes of a parameter: more than 255 words in two */
-#define CHECK(call)                                                                                                    \
-	do {                                                                                                           \
-		int result_ = (int)(call);                                                                             \
-		if (result_) {                                                                                         \
-			fprintf(stderr, "step %" PRIu64 ": %s: %d\n", step, #call, result_);                           \
-			exit(1);                                                                                       \
-		}                                                                                                      \
-	} while (0)
 
 /* The pointer that a kernel has loaded is one, not a number that another kernel stored there. */
 #define IF_POINTER "setp.gt.u64 %p1, %rd5, 0xffffffff;\n@!%p1 bra DONE;\n"
@@ -93,9 +79,8 @@ struct launch {
 	unsigned number;
 };
 
-static uint64_t step, random_state, value;
+static uint64_t value;
 static bool in_block, reloads, harmless;
-static CUcontext context;
 static CUdeviceptr pools[POOLS], reserved;
 static size_t chunk;
 static CUmemGenericAllocationHandle mapped[CHUNKS];
@@ -103,27 +88,8 @@ static unsigned mapped_count;
 static CUmodule module;
 static unsigned code;
 static CUfunction functions[KERNELS];
-static CUstream streams[3];
 static cuconst_handle handles[RANGES];
 static struct launch kept[KEPT];
-
-static uint32_t below(uint32_t limit)
-{
-	random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(random_state >> 33) % limit;
-}
-
-static void say(const char *what)
-{
-	struct cuconst_stats now = {.size = sizeof now};
-	CHECK(cuCtxSynchronize());
-	CHECK(cuconst_stats(&now));
-	printf("%" PRIu64 " %s: ranges %" PRIu64 " launches %" PRIu64 " checked %" PRIu64 " verified %" PRIu64
-	       " violations %" PRIu64 " denied %" PRIu64 " inconclusive %" PRIu64 " unverified %" PRIu64
-	       " clean %" PRIu64 " near %" PRIu64 " unknown %" PRIu64 " stores %" PRIu64 "\n",
-	       step, what, now.ranges, now.launches, now.checked, now.verified, now.violations, now.denied,
-	       now.inconclusive, now.unverified, now.clean, now.near, now.unknown, now.stores);
-}
 
 static void load(void)
 {
@@ -359,13 +325,6 @@ static void start(void)
 {
 	const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 	                                  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
-	CUdevice device;
-	CHECK(cuInit(0));
-	CHECK(cuDeviceGet(&device, 0));
-	CHECK(cuDevicePrimaryCtxRetain(&context, device));
-	CHECK(cuCtxSetCurrent(context));
-	CHECK(cuStreamCreate(&streams[0], CU_STREAM_NON_BLOCKING));
-	CHECK(cuStreamCreate(&streams[1], CU_STREAM_NON_BLOCKING));
 	for (int i = 0; i < POOLS; i++) {
 		CHECK(cuMemAlloc(&pools[i], POOL));
 		CHECK(cuMemsetD8(pools[i], 0, POOL));
@@ -386,18 +345,5 @@ int main(int argc, char **argv)
 	random_state = strtoull(argv[2], NULL, 10);
 	reloads = random_state & 1;
 	harmless = random_state & 2;
-	uint64_t steps = strtoull(argv[3], NULL, 10);
-	if (!dlsym(RTLD_DEFAULT, "softgpu_calls")) {
-		/* Elsewhere addresses and the moments of writes differ from run to run, and a store that strays faults. */
-		printf("only the software GPU takes the same course twice\n");
-		return 77;
-	}
-	start();
-	for (step = 1; step <= steps; step++) {
-		play();
-		if (step % 16 == 0)
-			say("so far");
-	}
-	say("at the end");
-	return 0;
+	return course_run(strtoull(argv[3], NULL, 10), 16, start, play);
 }

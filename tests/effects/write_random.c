@@ -2,29 +2,15 @@
  * Random courses of protections, frees, captures and writes: write_random plain|rows SEED STEPS. With `plain` each write is one that may pass at once (shim/effects/writes.h); with `rows` it is
  * the same one as a pitched one of a single row, which never does. What is printed, and what is recorded, must be the same.
  */
-#include <dlfcn.h>
-#include <inttypes.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <cuda.h>
-
-#include "shim/cuconst.h"
+#include "tests/effects/random_course.h"
 
 #define POOLS 6
 #define RANGES 6
 #define LONGEST ((size_t)6 << 20)
 #define KIB ((size_t)1 << 10)
-#define CHECK(call)                                                                                                    \
-	do {                                                                                                           \
-		int result_ = (int)(call);                                                                             \
-		if (result_) {                                                                                         \
-			fprintf(stderr, "step %" PRIu64 ": %s: %d\n", step, #call, result_);                           \
-			exit(1);                                                                                       \
-		}                                                                                                      \
-	} while (0)
 
 /*
  * The first stores through an address that it loads: what it does is checked, and its results come later. The other stores through its parameter, but not with what lies in memory here: in
@@ -42,31 +28,12 @@ static const char text[] =
 /* Small ones share a granule with others, large ones reach over several. */
 static const size_t sizes[POOLS] = {64 * KIB, 64 * KIB, 3 << 20, 5 << 20, 64 * KIB, 9 << 20};
 
-static uint64_t step, random_state;
 static bool by_rows, harmless;
 static CUdeviceptr pools[POOLS];
 static size_t bytes_of[POOLS];
 static CUfunction table, maybe;
-static CUstream streams[2];
 static cuconst_handle handles[RANGES];
 static char host[LONGEST];
-
-static uint32_t below(uint32_t limit)
-{
-	random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(random_state >> 33) % limit;
-}
-
-static void say(const char *what)
-{
-	struct cuconst_stats now = {.size = sizeof now};
-	CHECK(cuCtxSynchronize());
-	CHECK(cuconst_stats(&now));
-	printf("%" PRIu64 " %s: ranges %" PRIu64 " calls %" PRIu64 " checked %" PRIu64 " verified %" PRIu64
-	       " violations %" PRIu64 " denied %" PRIu64 " inconclusive %" PRIu64 " unverified %" PRIu64 "\n",
-	       step, what, now.ranges, now.calls, now.checked, now.verified, now.violations, now.denied,
-	       now.inconclusive, now.unverified);
-}
 
 /* One of them twice as often as the others, which it lies among. */
 static unsigned some_pool(void)
@@ -252,15 +219,7 @@ static void play(void)
 
 static void start(void)
 {
-	CUdevice device;
-	CUcontext context;
 	CUmodule module;
-	CHECK(cuInit(0));
-	CHECK(cuDeviceGet(&device, 0));
-	CHECK(cuDevicePrimaryCtxRetain(&context, device));
-	CHECK(cuCtxSetCurrent(context));
-	CHECK(cuStreamCreate(&streams[0], CU_STREAM_NON_BLOCKING));
-	CHECK(cuStreamCreate(&streams[1], CU_STREAM_NON_BLOCKING));
 	for (int i = 0; i < POOLS; i++) {
 		bytes_of[i] = sizes[i];
 		CHECK(cuMemAlloc(&pools[i], sizes[i]));
@@ -278,17 +237,5 @@ int main(int argc, char **argv)
 	by_rows = !strcmp(argv[1], "rows");
 	random_state = strtoull(argv[2], NULL, 10);
 	harmless = random_state & 1;
-	uint64_t steps = strtoull(argv[3], NULL, 10);
-	if (!dlsym(RTLD_DEFAULT, "softgpu_calls")) {
-		printf("only the software GPU takes the same course twice\n");
-		return 77;
-	}
-	start();
-	for (step = 1; step <= steps; step++) {
-		play();
-		if (step % 8 == 0)
-			say("so far");
-	}
-	say("at the end");
-	return 0;
+	return course_run(strtoull(argv[3], NULL, 10), 8, start, play);
 }
