@@ -59,13 +59,16 @@ class Row:
         return self.rule.startswith("line(") and not any("CUarray" in param or "CUcontext" in param for param in self.params)
 
     @property
+    def is_launch(self):
+        """Of a single function, whose parameters are the program's list: its hook is in shim/doors/launch.S."""
+        return self.rule.split("(")[0] in ("launch", "launch_config")
+
+    @property
     def page(self):
         """
-        Where the hook lies among those of calls that pass, which programs make between their launches: first come the launches of most programs, to fill a page with what they need
-        (HOOK_PAGE in shim/hook_state.h; 0 is memo_asks(), 3 write_asks()). None: anywhere.
+        Where the hook lies among those of calls that pass, which programs make between their launches, to fill a page with what they need
+        (HOOK_PAGE in shim/hook_state.h; 0 is memo_asks(), 1 launches, 3 write_asks()). None: anywhere.
         """
-        if self.effect == "L" and self.rule.startswith("launch"):
-            return "5" if self.per_thread or "extra" not in self.rule else "1"
         if self.rule.split("(")[0] in BEHIND:
             return "2"
         if self.is_plain_write and not self.blocks:
@@ -103,10 +106,21 @@ def read_list(path):
 MADE = "made by scripts/gen_entrypoints.py from shim/doors/entrypoints.def: do not edit"
 
 
+def driver_pointers(rows, calls):
+    """The members of struct driver, each a pointer."""
+    hooked = [r.symbol for r in rows if r.verdict in HOOKED]
+    return hooked + [r.symbol for r in rows if r.verdict == "door"] + [c for c in calls if c not in hooked]
+
+
+def offsets(rows, calls, _):
+    """Where those of launches are, for launch.S."""
+    launches = {r.symbol for r in rows if r.is_launch}
+    return [f"/* {MADE} */"] + [f"#define DRV_{name} {8 * i}" for i, name in enumerate(driver_pointers(rows, calls)) if name in launches] + [""]
+
+
 def header(rows, calls, _):
     hooked = [r.symbol for r in rows if r.verdict in HOOKED]
-    doors = [r.symbol for r in rows if r.verdict == "door"]
-    pointers = hooked + doors + [c for c in calls if c not in hooked]
+    pointers = driver_pointers(rows, calls)
     out = [f"/* {MADE} */", "#ifndef CUCONST_ENTRYPOINTS_H", "#define CUCONST_ENTRYPOINTS_H", "",
            "#ifndef __CUDA_API_VERSION_INTERNAL", "#error \"include shim/driver.h\"", "#endif", "",
            "enum entry_id {"]
@@ -138,8 +152,26 @@ def idle_test(row, rule):
     return IDLE.get(rule, "hook_bypassed")
 
 
+def launch(row, rule, arguments, real):
+    """What launch.S goes on with: a launch that is not known, one that was given twins before, and one whose end somebody waits for."""
+    name, params = row.symbol, ", ".join(row.params)
+    config = "config" if rule == "launch_config" else "NULL"
+    judged = f"judged_{name}({', '.join([*row.arguments, '__builtin_return_address(0)'])})"
+    kinds = ("judged", "watched", "swapped")
+    return [*(f'__attribute__((visibility("hidden"))) CUresult launch_{kind}_{name}({params});' for kind in kinds),
+            f"_Static_assert(offsetof(struct driver, {name}) == DRV_{name}, \"as launch.S has it\");", "",
+            f"HOOK_HOT CUresult launch_judged_{name}({params})", "{", f"\treturn {judged};", "}", "",
+            f"HOOK_HOT CUresult launch_watched_{name}({params})", "{", f"\treturn judge_again(\"{name}\", {real}{name}({arguments}));", "}", "",
+            f"HOOK_HOT CUresult launch_swapped_{name}({params})", "{",
+            "\tstruct memo_twins twins;", "\tchar room[SWAP_ROOM] __attribute__((aligned(16)));",
+            f"\tif (!memo_gives_twins({config}, \"{name}\", &twins))", f"\t\treturn {judged};",
+            "\tkernelParams = swap_again(&twins, kernelParams, room);",
+            f"\treturn judge_swapped(ENTRY_{name}, &twins, hook_stream({row.stream}, {str(row.per_thread).lower()}), __builtin_return_address(0),",
+            f"\t                     {real}{name}({arguments}));", "}", ""]
+
+
 def hooks(rows, calls, _):
-    out = [f"/* {MADE} */", '#include "shim/doors/hook.h"', '#include "shim/twins/serve_calls.h"', '#include "shim/verdict/swap.h"', ""]
+    out = [f"/* {MADE} */", '#include "launch_offsets.h"', '#include "shim/doors/hook.h"', '#include "shim/twins/serve_calls.h"', '#include "shim/verdict/swap.h"', ""]
     table = []
     for row in rows:
         if row.verdict not in HOOKED:
@@ -171,25 +203,10 @@ def hooks(rows, calls, _):
                 *opened, *count, f"\tif ({bypass}())", f"\t\treturn drv.{name}({arguments});", *judged]
         pass_on = f"hook_passes({counter}, {bypass}())" if count else f"{bypass}()"
         at_once = [f"\tif (HOOK_LIKELY(drv.{name} && {pass_on}))", f"\t\treturn drv.{name}({arguments});"]
-        # A launch that was judged before: one of a single function, whose parameters are the program's list.
         again = []
-        if rule.group(1) in ("launch", "launch_config"):
-            config = "config" if rule.group(1) == "launch_config" else "NULL"
-            out += [f"static HOOK_HOT __attribute__((noinline)) CUresult swapped_{name}({', '.join([*row.params, 'struct memo_answer answer', 'void *caller'])})",
-                    "{", "\tstruct memo_twins twins;", "\tchar room[SWAP_ROOM] __attribute__((aligned(16)));",
-                    f"\tif (!memo_gives_twins(answer, {config}, \"{name}\", &twins))",
-                    f"\t\treturn judged_{name}({', '.join([*row.arguments, 'caller'])});",
-                    "\tkernelParams = swap_again(&twins, kernelParams, room);",
-                    f"\treturn judge_swapped(ENTRY_{name}, &twins, hook_stream({row.stream}, {str(row.per_thread).lower()}), caller,",
-                    f"\t                     {real}{name}({arguments}));", "}", ""]
-            again = [f"\tif (HOOK_LIKELY(drv.{name} && hook_near())) {{",
-                     f"\t\tstruct memo_answer answer = memo_asks(f, kernelParams, \"{name}\");",
-                     "\t\tif (HOOK_LIKELY(answer.how == MEMO_PASSES))", f"\t\t\treturn {real}{name}({arguments});",
-                     "\t\tif (answer.how == MEMO_IS_WATCHED)",
-                     f"\t\t\treturn judge_again(\"{name}\", {real}{name}({arguments}));",
-                     "\t\tif (answer.how == MEMO_HAS_TWINS)",
-                     f"\t\t\treturn swapped_{name}({', '.join([*row.arguments, 'answer', '__builtin_return_address(0)'])});",
-                     "\t}"]
+        if row.is_launch:
+            out += launch(row, rule.group(1), arguments, real)
+            continue
         if rule.group(1) in BEHIND:
             at_once = []
             out += [f"static __attribute__((noinline)) CUresult behind_{name}({', '.join([*row.params, 'CUresult result, void *caller'])})", "{",
@@ -233,7 +250,7 @@ def coverage(rows, calls, _):
 
 def main():
     kind, table, calls, output, *extra = sys.argv[1:]
-    make = {"header": header, "hooks": hooks, "map": version_script, "coverage": coverage}[kind]
+    make = {"header": header, "offsets": offsets, "hooks": hooks, "map": version_script, "coverage": coverage}[kind]
     pathlib.Path(output).write_text("\n".join(make(read_table(table), read_list(calls), extra)))
 
 

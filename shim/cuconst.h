@@ -99,7 +99,7 @@ struct cuconst_stats {
 	 * Launches with an address in an allocation that holds a protected range, by the worst of what the kernel's
 	 * code says of such addresses. Others concern no range.
 	 */
-	uint64_t clean; /* none is stored through: not checked */
+	uint64_t clean; /* none is stored through: not checked. Once a kernel's code is known, what it only reads is not looked at, nor counted here */
 	uint64_t near;  /* one beside a range is stored through */
 	uint64_t unknown; /* the kernel stores through addresses that did not come from its parameters, or could not be read */
 	uint64_t stores; /* one in a range is stored through */

@@ -34,7 +34,7 @@ enum hook_counter {
 	COUNT_GRAPH_LAUNCH,
 	COUNT_CHECKED,  /* of all these, judged against at least one range */
 	COUNT_UNJUDGED, /* could not be judged: parameters unknown */
-	/* Of launches, those with an address in an allocation that holds a protected range; in the order of enum kernel_verdict. */
+	/* Of launches, those with an address in an allocation that holds a protected range; in the order of enum kernel_verdict. What is known to be clean is not looked at again, and not counted. */
 	COUNT_CLEAN,
 	COUNT_NEAR,
 	COUNT_UNKNOWN,

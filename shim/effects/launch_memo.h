@@ -3,7 +3,7 @@
  * of one function with these addresses came to is kept in a few cache lines, where it needs nothing but to be noted. The next such launch is answered from there.
  *
  * Kept are launches that concern no range, clean ones, those that may store beside ranges and were not due to be checked, and such as were given twins for all that they may store
- * through; never one that is checked, refused, or recorded. README.md says what an answer hangs on. Thread-safe; no lock, no allocation.
+ * through; never one that is checked, refused, or recorded. Of functions whose code is understood only what they may store through is looked at. README.md says what an answer hangs on. Thread-safe; no lock, no allocation.
  */
 #ifndef CUCONST_EFFECTS_LAUNCH_MEMO_H
 #define CUCONST_EFFECTS_LAUNCH_MEMO_H
@@ -13,9 +13,16 @@
 /* Makes the tables, with the first protection. Without memory nothing is kept. Not in two threads at a time. */
 void memo_start(void);
 
-/* The launch was judged the long way, and nothing is to be done for it; or all its slots were given twins, whatever the place that it came from. */
-void memo_keep(const struct call *call, const struct function_info *info, const struct memo_draft *draft);
+/*
+ * The launch was judged the long way, and nothing is to be done for it; or all its slots were given twins, whatever the place that it came from. memo_keep_layout(): none of that, but where the
+ * function's words are holds for others, too. `asked`: its code was, just now, as memo_is_due() said.
+ */
+void memo_keep(const struct call *call, const struct function_info *info, const struct memo_draft *draft, bool asked);
+void memo_keep_layout(const struct function_info *info, const struct memo_draft *draft, bool asked);
 void memo_keep_twins(const struct call *call);
+
+/* Were so many words of the function's launches looked at that it is time to ask the code which of them matter? */
+bool memo_is_due(const struct function_info *info, uint64_t stamp);
 
 #define MEMO_SWAPS 4 /* words of a launch that are given a twin */
 
@@ -38,20 +45,13 @@ enum memo_how {
 	MEMO_HAS_TWINS, /* nothing is done yet; memo_gives_twins() follows */
 };
 
-/* In two registers: the hook must need no memory of its own, or each launch would pay for it. */
-struct memo_answer {
-	struct memo_place *twins; /* where those of this launch are */
-	uint32_t sequence;        /* of the place */
-	enum memo_how how;
-};
-
 /* Is it such a launch again? `api`: static text. */
-struct memo_answer memo_asks(CUfunction function, void **params, const char *api);
+enum memo_how memo_asks(CUfunction function, void **params, const char *api);
 
 /*
- * The twins of a launch that was asked for just now; the same is done then, and judge_swapped() follows. False: the place is another launch's by now, or this one may begin before
+ * The twins of the launch that this thread asked for just now; the same is done then, and judge_swapped() follows. False: its place is another launch's by now, or this one may begin before
  * the one before it has ended (`config`; NULL where the call has none); nothing is done.
  */
-bool memo_gives_twins(struct memo_answer answer, const CUlaunchConfig *config, const char *api, struct memo_twins *ret);
+bool memo_gives_twins(const CUlaunchConfig *config, const char *api, struct memo_twins *ret);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The tables of launch_memo.c, which reads them, and launch_memo_keep.c, which writes them; nobody else includes it.
+ * The tables of launch_memo.c and launch_memo_any.c, which read them, and launch_memo_keep.c, which writes them; nobody else includes it.
  *
  * Each entry is guarded by a sequence number, odd while it is written; every member is atomic, so a torn read is seen, not undefined. What is read is used only after the
  * second look at the number.
@@ -8,6 +8,7 @@
 #define CUCONST_EFFECTS_LAUNCH_MEMO_INTERNAL_H
 
 #include <stddef.h>
+#include <string.h>
 
 #include "shim/effects/launch_memo.h"
 
@@ -18,35 +19,42 @@
 #define MEMO_AHEAD 16     /* launches, after which the next line of them is needed */
 #define MEMO_SKIPPED 15   /* launches that may be left out in a step */
 /* Entries, side by side, where a function or a launch may be. */
-#define MEMO_LAYOUT_WAYS 2
+#define MEMO_LAYOUT_WAYS 4
 #define MEMO_WAYS 4
-#define MEMO_ENTRIES 56  /* of a layout: pieces of parameters */
-#define MEMO_PIECE 255   /* words of one */
-#define MEMO_GAP 3       /* words between two that are better looked at, too */
-#define MEMO_MANY 16     /* words, that are looked at in another way; */
-#define MEMO_SEEN 255    /* so are all behind so many words, where a place needs 16 bits to say which one is hit, */
-#define MEMO_FAR_WORDS 4 /* for so many */
-#define MEMO_FEW 8       /* words: with no more nothing is to be gained by */
-#define MEMO_SINGLE 24   /* words: with no more each is a piece of its own (two lines of a layout); */
-#define MEMO_SIDE 4      /* so many of them are looked at side by side */
-#define MEMO_FEW_HITS 4  /* words that may concern a range: most launches have no more */
+#define MEMO_ENTRIES 56     /* of a layout: pieces of parameters, and conditions on their values */
+#define MEMO_PIECE 255      /* words of one */
+#define MEMO_GAP 3          /* words between two that are better looked at, too */
+#define MEMO_MANY 16        /* words, that are looked at in another way; */
+#define MEMO_SEEN 255       /* so are all behind so many words, where a place needs 16 bits to say which one is hit, */
+#define MEMO_FAR_WORDS 4    /* for so many */
+#define MEMO_FEW 8          /* words: with no more nothing is to be gained by */
+#define MEMO_SINGLE 24      /* words: with no more each is a piece of its own (two lines of a layout); */
+#define MEMO_SIDE 4         /* so many of them are looked at side by side */
+#define MEMO_LINE_ENTRIES 8 /* in the first line of a layout, */
+#define MEMO_PLAIN_ENTRIES 24 /* and in the first two */
+#define MEMO_FEW_HITS 4       /* words that may concern a range: most launches have no more */
 #define MEMO_LOOKS                                                                                                     \
 	32768 /* words that were looked at, after which the code is asked which of them matter: that takes about as long */
-#define MEMO_GUARDS 8      /* conditions on the values of the parameters */
+#define MEMO_GUARDS 8      /* conditions on the values of the parameters, of a launch or of a layout */
 #define MEMO_NO_CONCERN 15 /* in place of a verdict */
 #define MEMO_WORD sizeof(uint64_t)
 #define MEMO_LINE 64
 
 /*
- * Where the words of a function's parameters are that are looked at, in order: pieces of parameters. All words are, unless the code is understood: then not those that it takes for no address
- * (a narrow layout). Four cache lines, of which most functions need the first.
+ * Where the words of a function's parameters are that are looked at, in order: pieces of parameters. All words are, unless the code is understood: then those that it may store through (a narrow
+ * layout). Code that is understood for some values of its parameters has a layout of its own for these, with the conditions on them behind the pieces. Four cache lines, of which most functions need
+ * the first.
  */
 #define MEMO_PACKED (sizeof(uint64_t) / sizeof(uint32_t))
 #define MEMO_LAYOUT_WORDS (MEMO_ENTRIES / MEMO_PACKED)
+#define MEMO_COUNT 0xffu
 #define MEMO_NARROW 0x100u
 #define MEMO_SETTLED 0x200u /* its code was asked, or need not be */
 #define MEMO_SINGLES 0x400u /* each piece is one word; the last is there again until MEMO_SIDE divides their number */
-#define MEMO_COUNT 0xffu
+#define MEMO_PLAIN 0x800u   /* settled, single words, and no more of all that than MEMO_PLAIN_ENTRIES */
+#define MEMO_VALUES 0xf000u /* how many conditions; 0: for all values */
+#define MEMO_VALUES_SHIFT 12
+#define MEMO_VARIANT_SHIFT 16 /* struct variant's number, with conditions */
 struct memo_layout {
 	_Atomic uint32_t sequence, entries; /* MEMO_COUNT of it: their number */
 	_Atomic uint64_t function, stamp;
@@ -54,6 +62,32 @@ struct memo_layout {
 	_Atomic uint32_t seen;  /* where in its course a thread had it last that did not expect it */
 	_Atomic uint64_t packed[MEMO_LAYOUT_WORDS];
 } __attribute__((aligned(2 * MEMO_LINE)));
+
+/* One condition: parameter and offset, mask, value. */
+#define MEMO_CONDITION 3
+
+static inline size_t memo_conditions(uint32_t entries)
+{
+	return (entries & MEMO_VALUES) >> MEMO_VALUES_SHIFT;
+}
+
+/* Where the first one is: its pieces are read side by side. */
+static inline size_t memo_conditions_at(uint32_t entries)
+{
+	return ((entries & MEMO_COUNT) + MEMO_SIDE - 1) / MEMO_SIDE * MEMO_SIDE;
+}
+
+/* All that it has. */
+static inline size_t memo_entries(uint32_t entries)
+{
+	return memo_conditions_at(entries) + memo_conditions(entries) * MEMO_CONDITION;
+}
+
+/* Under which the function's launches are kept: what they are like hangs on the layout. No address has the upper bits. */
+static inline uint64_t memo_key(uint64_t function, uint32_t entries)
+{
+	return function ^ (uint64_t)(entries >> MEMO_VARIANT_SHIFT) << 48;
+}
 
 /* One piece: so many words of a parameter, from one of them on. */
 static inline uint32_t memo_entry(size_t param, size_t first, size_t words)
@@ -82,11 +116,6 @@ struct memo_note {
 	_Atomic uint64_t key;
 };
 
-/* One condition: parameter, small, offset and mask; and the value. */
-struct memo_guard {
-	_Atomic uint64_t what, value;
-};
-
 /* What it is (memo_swap_what()); its twin, and a range that it lies in. */
 struct memo_swap {
 	_Atomic uint64_t what, twin;
@@ -103,8 +132,8 @@ static inline uint64_t memo_swap_what(uint64_t word, uint64_t argument, uint64_t
 struct memo_place {
 	_Atomic uint32_t sequence,
 		counts; /* verdict and swaps: half a byte each; words (memo_words_of()), notes, guards: a byte each */
-	_Atomic uint64_t function, stamp,
-		at; /* `at`: a byte for each word, which of those that are looked at it is; or two, where that is too little for one */
+	_Atomic uint64_t key, stamp,
+		at; /* memo_key(); `at`: a byte for each word, which of those that are looked at it is; or two, where that is too little for one */
 	_Atomic uint32_t noted, seen; /* a byte for each note; where in its course a thread had it last */
 	struct memo_note first;
 	_Atomic uint64_t word[MEMO_WORDS];
@@ -112,12 +141,12 @@ struct memo_place {
 	_Atomic(const struct function_info *) info;
 	_Atomic(const struct kernel_paths *) paths;
 	struct memo_swap swap[MEMO_SWAPS];
-	struct memo_guard guard[MEMO_GUARDS];
+	_Atomic uint32_t guard[MEMO_GUARDS * MEMO_CONDITION]; /* where the layout is for all values */
 } __attribute__((aligned(MEMO_LINE)));
 
 /*
- * The launches of a thread, in order: the number of the layout, and of the first line of the place; a launch without one has that of the launch before. Programs repeat themselves: what came after
- * a launch the last time will come again, and what it needs is fetched before. Two threads may share a course; then they guess wrong.
+ * The launches of a thread, in order: the number of the layout, and of the first line of the place (0: it needs none, or that one). Programs repeat themselves: what came after a launch the last time
+ * will come again, and what it needs is fetched before. Two threads may share a course; then they guess wrong.
  */
 struct memo_course {
 	_Atomic uint32_t count, next; /* of launches so far; where the next one is thought to be found */
@@ -199,19 +228,109 @@ static inline struct memo_place *memo_place_at(struct memo_tables *tables, uint3
 	return (struct memo_place *)(void *)((char *)tables->places + line * MEMO_LINE);
 }
 
+/* `place`: NULL where it needs none. */
 static inline uint32_t memo_launch(const struct memo_tables *tables, const struct memo_layout *layout,
                                    const struct memo_place *place)
 {
-	size_t line = (size_t)((const char *)place - (const char *)tables->places) / MEMO_LINE;
+	size_t line = place ? (size_t)((const char *)place - (const char *)tables->places) / MEMO_LINE : 0;
 	return (uint32_t)(layout - tables->layouts) | (uint32_t)(line << MEMO_PLACE_SHIFT);
 }
 _Static_assert((sizeof(struct memo_place) << MEMO_PLACES_BITS) / MEMO_LINE <= 1u << (32 - MEMO_PLACE_SHIFT) &&
                        1u << MEMO_LAYOUTS_BITS <= MEMO_LAYOUT_OF_COURSE + 1,
                "a launch of a course has room for both numbers");
 
+static inline uint32_t memo_look(const _Atomic uint32_t *field)
+{
+	return atomic_load_explicit(field, memory_order_relaxed);
+}
+
+/* Do the parameters have the values of these conditions? */
+static inline bool memo_values_hold(void *const *params, const uint32_t *condition, size_t count)
+{
+	uint32_t differ = 0, word;
+	for (const uint32_t *end = condition + count * MEMO_CONDITION; condition < end; condition += MEMO_CONDITION) {
+		const char *start = params[condition[0] & UINT8_MAX];
+		/* One that is left out has no entry, and nobody looked at it yet. */
+		if (HOOK_UNLIKELY(!start))
+			return false;
+		memcpy(&word, start + (condition[0] >> 8), sizeof word);
+		differ |= (word & condition[1]) ^ condition[2];
+	}
+	return !differ;
+}
+
+/* A line to the second-level cache: until the launch that needs it the first is full of other things again. */
+static inline void memo_fetch(const void *line)
+{
+	__builtin_prefetch(line, 0, 2);
+}
+
+/* Is there something to be done when the driver has answered? A runtime's call around it counts it, results of checks may have come, and an error may be a twin's. */
+static inline bool memo_is_watched(void)
+{
+	return (atomic_load_explicit(&hook_line.in_flight, memory_order_relaxed) |
+	        atomic_load_explicit(&hook_line.twins_noted, memory_order_relaxed) |
+	        (uintptr_t)hook_thread.outer.api) != 0;
+}
+
+/* Counts it: nothing is left to be done before the driver's call. */
+static inline enum memo_how memo_passes(struct hook_counts *counts)
+{
+	hook_count_own(counts, COUNT_LAUNCH);
+	if (HOOK_LIKELY(!memo_is_watched()))
+		return MEMO_PASSES;
+	hook_thread.depth++;
+	return MEMO_IS_WATCHED;
+}
+
+/* launch_memo_any.c: the same question as memo_asks(), for any launch. */
+enum memo_how memo_asks_any(CUfunction function, void **params, const char *api);
+/* The next launch of a course, and the one behind it. */
+struct memo_ahead {
+	uint32_t next, later;
+};
+
+/* The thread had a launch, which was expected as the `nth` of its course or is found there: fetches the layout of the next one, as it came the last time. */
+static inline struct memo_ahead memo_follow_course(struct memo_tables *tables, struct memo_course *course, uint32_t nth,
+                                                   uint32_t launch)
+{
+	uint32_t count = memo_look(&course->count);
+	atomic_store_explicit(&course->launch[count % MEMO_COURSE], launch, memory_order_relaxed);
+	atomic_store_explicit(&course->count, count + 1, memory_order_relaxed);
+	atomic_store_explicit(&course->next, nth + 1, memory_order_relaxed);
+	struct memo_ahead ahead = {memo_nth(course, nth + 1), memo_nth(course, nth + 2)};
+	const char *layout = (const char *)memo_layout_at(tables, ahead.next);
+	memo_fetch(layout);
+	memo_fetch(layout + MEMO_LINE);
+	memo_fetch((const char *)course + offsetof(struct memo_course, launch) +
+	           (nth + MEMO_AHEAD) % MEMO_COURSE * sizeof(uint32_t));
+	return ahead;
+}
+
 static inline struct memo_note *memo_note_of(struct memo_place *place, size_t nth)
 {
 	return nth ? &place->more[nth - 1] : &place->first;
 }
+
+static inline void memo_fetch_note(const struct memo_note *note)
+{
+	memo_fetch(atomic_load_explicit(&note->writer, memory_order_relaxed));
+	memo_fetch(atomic_load_explicit(&note->tally, memory_order_relaxed));
+}
+
+/* What the next launch reads and writes besides its place, which is there by now; and the place of the one behind it. */
+static inline void memo_fetch_places(struct memo_tables *tables, struct memo_ahead ahead)
+{
+	const struct memo_place *place = memo_place_at(tables, ahead.next), *behind = memo_place_at(tables, ahead.later);
+	memo_fetch_note(&place->first);
+	memo_fetch_note(&place->more[0]);
+	memo_fetch_note(&place->more[1]);
+	if (HOOK_UNLIKELY(memo_look(&place->counts) >> 4 & 0xf))
+		memo_fetch(place->swap);
+	memo_fetch(behind);
+	memo_fetch(behind->word);
+	memo_fetch(behind->more);
+}
+_Static_assert(MEMO_NOTES == 3, "each is fetched");
 
 #endif

@@ -34,35 +34,54 @@ static void write_end(_Atomic uint32_t *sequence)
 	atomic_fetch_add_explicit(sequence, 1, memory_order_release);
 }
 
-/* Where it is, or else where there is room: what has another stamp is as good as none. Of two that have to share, each is always in the same place, and only they push each other out. */
-static struct memo_layout *layout_of(struct memo_tables *tables, uint64_t function, uint64_t stamp)
+static bool is_for_values(const struct memo_layout *layout)
+{
+	return atomic_load_explicit(&layout->entries, memory_order_acquire) & MEMO_VALUES;
+}
+
+/* The function's layout, for all values or for some; NULL: there is none. */
+static struct memo_layout *find_layout(struct memo_tables *tables, uint64_t function, bool for_values)
 {
 	struct memo_layout *first = memo_layouts_of(tables, function);
 	for (size_t way = 0; way < MEMO_LAYOUT_WAYS; way++)
-		if (memo_peek(&first[way].function) == function)
+		if (memo_peek(&first[way].function) == function && is_for_values(&first[way]) == for_values)
 			return &first[way];
-	for (size_t way = 0; way < MEMO_LAYOUT_WAYS; way++)
-		if (memo_peek(&first[way].stamp) != stamp)
-			return &first[way];
-	return &first[memo_way(memo_mixed(0, function)) % MEMO_LAYOUT_WAYS];
+	return NULL;
+}
+
+/*
+ * Where it is, or else where there is room: what has another stamp is as good as none. Of those that have to share, each is always in the same place, and only they push each other out. One for
+ * some values takes the place of that for all, which launches expect in their course; for other values that comes again, in another place.
+ */
+static struct memo_layout *layout_of(struct memo_tables *tables, uint64_t function, uint64_t stamp, bool for_values)
+{
+	struct memo_layout *first = memo_layouts_of(tables, function), *found = find_layout(tables, function, for_values);
+	if (!found && for_values)
+		found = find_layout(tables, function, false);
+	for (size_t way = 0; !found && way < MEMO_LAYOUT_WAYS; way++)
+		if (memo_peek(&first[way].stamp) != stamp && memo_peek(&first[way].function) != function)
+			found = &first[way];
+	size_t way = memo_way(memo_mixed(0, function)) % MEMO_LAYOUT_WAYS;
+	way = memo_peek(&first[way].function) == function ? (way + 1) % MEMO_LAYOUT_WAYS : way;
+	return found ? found : &first[way];
 }
 
 /* The words that are looked at. */
 struct list {
 	const struct function_info *info;
 	const struct kernel_paths *paths; /* NULL: all words are */
+	const struct variant *variant;    /* the paths are this one's; NULL: they hold for all values */
 	bool singles;                     /* each piece is one word */
 	uint32_t entry[MEMO_ENTRIES];
 	size_t entries;
 };
 
-/* Is it none that the code takes for an address? Then it does not matter what it looks like. */
-static bool is_number(const struct list *list, size_t param, size_t word)
+/* Does nothing store through it? Then it does not matter where it points. */
+static bool is_harmless(const struct list *list, size_t param, size_t word)
 {
 	struct slot_paths may;
 	return list->paths &&
-	       slot_verdict(list->info, list->paths, (int)param, (uint32_t)(word * MEMO_WORD), &may) == KERNEL_CLEAN &&
-	       may.use == SLOT_NONE;
+	       slot_verdict(list->info, list->paths, (int)param, (uint32_t)(word * MEMO_WORD), &may) == KERNEL_CLEAN;
 }
 
 /* False: no more room. */
@@ -83,7 +102,7 @@ static bool add_param(struct list *list, size_t param)
 	const size_t words = list->info->params[param].bytes / MEMO_WORD, gap = list->singles ? 0 : MEMO_GAP;
 	size_t first = 0, end = 0;
 	for (size_t word = 0; word < words; word++) {
-		if (is_number(list, param, word))
+		if (is_harmless(list, param, word))
 			continue;
 		if (word > end + gap) {
 			if (!add_piece(list, param, first, end))
@@ -116,12 +135,66 @@ static bool add_best(struct list *list, const struct kernel_paths *paths)
 	return add_all(list, paths, true) || add_all(list, paths, false);
 }
 
+/* A condition on a word of the block, as one on a parameter, whose number has 8 bits. False: it lies in no single one. */
+static bool find_guard(const struct function_info *info, const struct variant_guard *guard, uint32_t ret[MEMO_CONDITION])
+{
+	for (size_t i = 0; i < info->param_count && i <= UINT8_MAX; i++) {
+		uint64_t start = info->params[i].offset, end = start + info->params[i].bytes;
+		if (guard->offset < start || guard->offset + sizeof(uint32_t) > end || guard->offset - start > UINT16_MAX)
+			continue;
+		ret[0] = (uint32_t)(i | (guard->offset - start) << 8);
+		ret[1] = guard->small ? ~(PATHS_SMALL - 1) : guard->mask;
+		ret[2] = guard->small ? 0 : guard->value;
+		return true;
+	}
+	return false;
+}
+_Static_assert((PATHS_SMALL & (PATHS_SMALL - 1)) == 0, "small is what has no upper bits");
+
+static bool find_guards(const struct function_info *info, const struct variant *variant,
+                        uint32_t ret[MEMO_GUARDS * MEMO_CONDITION])
+{
+	if (variant->guard_count > MEMO_GUARDS)
+		return false;
+	for (size_t i = 0; i < variant->guard_count; i++)
+		if (!find_guard(info, &variant->guards[i], ret + i * MEMO_CONDITION))
+			return false;
+	return true;
+}
+
+/* As a layout has their number. */
+static uint32_t conditions_of(const struct list *list)
+{
+	const struct variant *variant = list->variant;
+	return variant ? (uint32_t)variant->guard_count << MEMO_VALUES_SHIFT | (uint32_t)variant->number
+	                                                                               << MEMO_VARIANT_SHIFT
+	               : 0;
+}
+
+/* For values like these alone. False: nothing is known of them, or it does not fit. */
+static bool add_variant(struct list *list, const struct variant *variant)
+{
+	uint32_t conditions[MEMO_GUARDS * MEMO_CONDITION];
+	if (!variant || !variant->paths || variant->paths->reason != PATHS_CLEAR || !variant->number ||
+	    !variant->guard_count || !find_guards(list->info, variant, conditions) ||
+	    !add_all(list, variant->paths, true))
+		return false;
+	size_t at = memo_conditions_at((uint32_t)list->entries), count = variant->guard_count * MEMO_CONDITION;
+	if (at + count > MEMO_ENTRIES)
+		return false;
+	memcpy(list->entry + at, conditions, count * sizeof *conditions);
+	list->variant = variant;
+	return true;
+}
+
 /* False: too many parameters, or too large ones. */
-static bool make_list(const struct function_info *info, struct list *ret)
+static bool make_list(const struct function_info *info, const struct variant *variant, struct list *ret)
 {
 	const struct kernel_paths *paths = options_get()->store_paths ? function_paths(info) : NULL;
 	ret->info = info;
-	return (paths && paths->reason == PATHS_CLEAR && add_best(ret, paths)) || add_best(ret, NULL);
+	ret->variant = NULL;
+	return (paths && paths->reason == PATHS_CLEAR && add_best(ret, paths)) || add_variant(ret, variant) ||
+	       add_best(ret, NULL);
 }
 
 static size_t words_of(const struct list *list)
@@ -135,9 +208,11 @@ static size_t words_of(const struct list *list)
 /* As a layout has them. Asked once is asked: what could not be found out then is not asked for again. */
 static uint32_t entries_of(const struct list *list, bool asked)
 {
-	bool settled = asked || words_of(list) <= MEMO_FEW;
-	return (uint32_t)list->entries | (list->paths ? MEMO_NARROW : 0) | (settled ? MEMO_SETTLED : 0) |
-	       (list->singles ? MEMO_SINGLES : 0);
+	bool settled = asked || list->paths || !options_get()->store_paths || words_of(list) <= MEMO_FEW;
+	uint32_t entries = (uint32_t)list->entries | (list->paths ? MEMO_NARROW : 0) | (settled ? MEMO_SETTLED : 0) |
+	                   (list->singles ? MEMO_SINGLES : 0) | conditions_of(list);
+	bool plain = settled && list->singles && memo_entries(entries) <= MEMO_PLAIN_ENTRIES;
+	return entries | (plain ? MEMO_PLAIN : 0);
 }
 
 /* Which of the words that are looked at one of all words is. SIZE_MAX: none. */
@@ -204,49 +279,27 @@ static uint64_t where(const struct kept *kept)
 static bool keep_layout(struct memo_tables *tables, const struct list *list, uint64_t stamp, bool asked)
 {
 	uint64_t function = (uintptr_t)list->info->function;
-	struct memo_layout *layout = layout_of(tables, function, stamp);
+	struct memo_layout *layout = layout_of(tables, function, stamp, list->variant);
 	bool known = memo_peek(&layout->function) == function, same = known && memo_peek(&layout->stamp) == stamp;
-	uint32_t entries = entries_of(list, asked);
+	uint32_t old = same ? atomic_load_explicit(&layout->entries, memory_order_relaxed) : 0;
+	/* Once settled it stays so. */
+	uint32_t entries = entries_of(list, asked || (old & MEMO_SETTLED));
 	/* Within a stamp a function's paths come once and stay, so of one kind there is one list. */
-	if (same && atomic_load_explicit(&layout->entries, memory_order_relaxed) == entries)
+	if (same && old == entries)
 		return true;
 	if (!write_begin(&layout->sequence))
 		return false;
 	atomic_store_explicit(&layout->entries, entries, memory_order_release);
 	poke(&layout->function, function);
 	poke(&layout->stamp, stamp);
-	if (!known)
+	if (!known || asked)
 		atomic_store_explicit(&layout->looks, 0, memory_order_relaxed);
-	for (size_t i = 0; i * MEMO_PACKED < (list->entries + MEMO_SIDE - 1) / MEMO_SIDE * MEMO_SIDE; i++) {
+	for (size_t i = 0; i * MEMO_PACKED < memo_entries(entries); i++) {
 		uint64_t packed;
 		memcpy(&packed, list->entry + i * MEMO_PACKED, sizeof packed);
 		poke(&layout->packed[i], packed);
 	}
 	write_end(&layout->sequence);
-	return true;
-}
-
-/* A condition on a word of the block, as one on a parameter, whose number has 8 bits. False: it lies in no single one. */
-static bool find_guard(const struct function_info *info, const struct variant_guard *guard, uint64_t ret[2])
-{
-	for (size_t i = 0; i < info->param_count && i <= UINT8_MAX; i++) {
-		uint64_t start = info->params[i].offset, end = start + info->params[i].bytes;
-		if (guard->offset < start || guard->offset + sizeof(uint32_t) > end || guard->offset - start > UINT16_MAX)
-			continue;
-		ret[0] = i | (uint64_t)guard->small << 8 | (guard->offset - start) << 16 | (uint64_t)guard->mask << 32;
-		ret[1] = guard->value;
-		return true;
-	}
-	return false;
-}
-
-static bool find_guards(const struct function_info *info, const struct variant *variant, uint64_t ret[MEMO_GUARDS][2])
-{
-	if (variant->guard_count > MEMO_GUARDS)
-		return false;
-	for (size_t i = 0; i < variant->guard_count; i++)
-		if (!find_guard(info, &variant->guards[i], ret[i]))
-			return false;
 	return true;
 }
 
@@ -257,10 +310,10 @@ static uint64_t packed(const uint8_t *bytes, size_t count)
 	return all;
 }
 
-static void write_place(struct memo_place *place, const struct function_info *info, const struct kept *kept)
+static void write_place(struct memo_place *place, uint64_t key, const struct kept *kept)
 {
 	const struct memo_draft *draft = kept->draft;
-	poke(&place->function, (uintptr_t)info->function);
+	poke(&place->key, key);
 	poke(&place->stamp, draft->stamp);
 	poke(&place->at, where(kept));
 	atomic_store_explicit(&place->noted, (uint32_t)packed(kept->noted, draft->notes), memory_order_release);
@@ -280,11 +333,10 @@ static void write_place(struct memo_place *place, const struct function_info *in
 	}
 }
 
-static bool is_of(const struct memo_place *place, const struct function_info *info, const struct kept *kept,
-                  uint32_t words)
+static bool is_of(const struct memo_place *place, uint64_t key, const struct kept *kept, uint32_t words)
 {
 	uint32_t counts = atomic_load_explicit(&place->counts, memory_order_acquire);
-	bool same = memo_peek(&place->function) == (uintptr_t)info->function && (counts >> 8 & 0xff) == words &&
+	bool same = memo_peek(&place->key) == key && (counts >> 8 & 0xff) == words &&
 	            memo_peek(&place->at) == where(kept);
 	for (size_t i = 0; same && i < kept->words; i++)
 		same = memo_peek(&place->word[i]) == kept->word[i];
@@ -292,15 +344,14 @@ static bool is_of(const struct memo_place *place, const struct function_info *in
 }
 
 /* As layout_of(). */
-static struct memo_place *place_of(struct memo_tables *tables, const struct function_info *info,
-                                   const struct kept *kept, uint32_t words)
+static struct memo_place *place_of(struct memo_tables *tables, uint64_t key, const struct kept *kept, uint32_t words)
 {
-	uint64_t mixed = memo_mixed(0, (uintptr_t)info->function);
+	uint64_t mixed = memo_mixed(0, key);
 	for (size_t i = 0; i < kept->words; i++)
 		mixed = memo_mixed(mixed, kept->word[i]);
 	struct memo_place *first = memo_places_of(tables, mixed);
 	for (size_t way = 0; way < MEMO_WAYS; way++)
-		if (is_of(&first[way], info, kept, words))
+		if (is_of(&first[way], key, kept, words))
 			return &first[way];
 	for (size_t way = 0; way < MEMO_WAYS; way++)
 		if (memo_peek(&first[way].stamp) != kept->draft->stamp)
@@ -308,12 +359,23 @@ static struct memo_place *place_of(struct memo_tables *tables, const struct func
 	return &first[memo_way(mixed) % MEMO_WAYS];
 }
 
+/* The values that the launch's paths hold for, if the function has a layout for no others. */
+static const struct variant *variant_for(struct memo_tables *tables, const struct function_info *info,
+                                         const struct memo_draft *draft)
+{
+	const struct memo_layout *known = find_layout(tables, (uintptr_t)info->function, true);
+	bool is_other = draft->variant && known && memo_peek(&known->stamp) == draft->stamp &&
+	                atomic_load_explicit(&known->entries, memory_order_acquire) >> MEMO_VARIANT_SHIFT !=
+	                        draft->variant->number;
+	return is_other ? NULL : draft->variant;
+}
+
 /* What all launches of the function that are kept have in common, and what is kept of this one. False: nothing. */
 static bool begin(const struct function_info *info, const struct memo_draft *draft, bool asked, struct list *ret_list,
                   struct kept *ret_kept)
 {
 	struct memo_tables *tables = memo_tables();
-	if (!tables || !make_list(info, ret_list))
+	if (!tables || !make_list(info, variant_for(tables, info, draft), ret_list))
 		return false;
 	bool fits = make_kept(draft, ret_list, ret_kept);
 	/* What changed meanwhile may have been seen in part. */
@@ -325,48 +387,62 @@ static bool begin(const struct function_info *info, const struct memo_draft *dra
 static struct memo_place *keep(const struct call *call, const struct list *list, const struct kept *kept, size_t swaps)
 {
 	const struct memo_draft *draft = kept->draft;
-	uint64_t guards[MEMO_GUARDS][2];
-	size_t count = draft->variant ? draft->variant->guard_count : 0;
+	uint32_t guards[MEMO_GUARDS * MEMO_CONDITION];
+	uint64_t key = memo_key((uintptr_t)list->info->function, conditions_of(list));
+	/* Those of the layout are looked at with it. */
+	size_t count = draft->variant && !list->variant ? draft->variant->guard_count : 0;
 	if (count && !find_guards(list->info, draft->variant, guards))
 		return NULL;
 	uint32_t words = memo_words_of(kept->words, list->paths ? MEMO_NARROW : 0, kept->is_far);
-	struct memo_place *place = place_of(memo_tables(), list->info, kept, words);
+	struct memo_place *place = place_of(memo_tables(), key, kept, words);
 	if (!write_begin(&place->sequence))
 		return NULL;
-	size_t verdict = call->concerned ? (size_t)(call->verdict - KERNEL_CLEAN) : MEMO_NO_CONCERN;
+	/* Clean ones are counted where they are judged: from here most are not looked at for what they read. */
+	size_t verdict = call->verdict > KERNEL_CLEAN ? (size_t)(call->verdict - KERNEL_CLEAN) : MEMO_NO_CONCERN;
 	atomic_store_explicit(
 		&place->counts,
 		(uint32_t)(verdict | swaps << 4 | (size_t)words << 8 | (size_t)draft->notes << 16 | count << 24),
 		memory_order_release);
-	write_place(place, list->info, kept);
-	for (size_t i = 0; i < count; i++) {
-		poke(&place->guard[i].what, guards[i][0]);
-		poke(&place->guard[i].value, guards[i][1]);
-	}
+	write_place(place, key, kept);
+	for (size_t i = 0; i < count * MEMO_CONDITION; i++)
+		atomic_store_explicit(&place->guard[i], guards[i], memory_order_release);
 	return place;
 }
 
-/* So many words were looked at that it is time to read the code, if no address ever asked for that. True: it was asked, or is known. */
-static bool ask_if_often(const struct function_info *info, uint64_t stamp)
+bool memo_is_due(const struct function_info *info, uint64_t stamp)
 {
-	if (function_paths(info) || !options_get()->store_paths)
-		return true;
 	struct memo_tables *tables = memo_tables();
-	uint64_t function = (uintptr_t)info->function;
-	struct memo_layout *layout = tables ? layout_of(tables, function, stamp) : NULL;
-	if (!layout || memo_peek(&layout->function) != function ||
-	    atomic_load_explicit(&layout->looks, memory_order_relaxed) < MEMO_LOOKS)
-		return false;
-	launch_paths(info);
-	atomic_store_explicit(&layout->looks, 0, memory_order_relaxed);
-	return true;
+	struct memo_layout *layout = tables ? find_layout(tables, (uintptr_t)info->function, false) : NULL;
+	return options_get()->store_paths && layout && memo_peek(&layout->stamp) == stamp &&
+	       atomic_load_explicit(&layout->looks, memory_order_relaxed) >= MEMO_LOOKS;
 }
 
-void memo_keep(const struct call *call, const struct function_info *info, const struct memo_draft *draft)
+/* Is there a layout for such a launch that will stay as it is? */
+static bool has_layout(const struct function_info *info, const struct memo_draft *draft)
+{
+	struct memo_tables *tables = memo_tables();
+	for (int for_values = 0; tables && for_values < 2; for_values++) {
+		const struct memo_layout *known = find_layout(tables, (uintptr_t)info->function, for_values);
+		uint32_t entries = known ? atomic_load_explicit(&known->entries, memory_order_acquire) : 0;
+		bool fits = !for_values || (draft->variant && entries >> MEMO_VARIANT_SHIFT == draft->variant->number);
+		if (known && memo_peek(&known->stamp) == draft->stamp && (entries & MEMO_SETTLED) && fits)
+			return true;
+	}
+	return false;
+}
+
+void memo_keep_layout(const struct function_info *info, const struct memo_draft *draft, bool asked)
 {
 	struct list list;
 	struct kept kept;
-	bool asked = ask_if_often(info, draft->stamp);
+	if (!has_layout(info, draft))
+		begin(info, draft, asked, &list, &kept);
+}
+
+void memo_keep(const struct call *call, const struct function_info *info, const struct memo_draft *draft, bool asked)
+{
+	struct list list;
+	struct kept kept;
 	struct memo_place *place = begin(info, draft, asked, &list, &kept) ? keep(call, &list, &kept, 0) : NULL;
 	if (place)
 		write_end(&place->sequence);
@@ -414,7 +490,7 @@ void memo_keep_twins(const struct call *call)
 	size_t count;
 	struct list list;
 	struct kept kept;
-	if (call->draft->unfit || call->deferred || !begin(first->function, call->draft, true, &list, &kept) ||
+	if (call->draft->unfit || call->deferred || !begin(first->function, call->draft, false, &list, &kept) ||
 	    !find_swaps(call, &kept, swaps, &count))
 		return;
 	struct memo_place *place = keep(call, &list, &kept, count);

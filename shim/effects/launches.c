@@ -308,6 +308,17 @@ static bool is_fit(const struct scan *scan)
 	       (!scan->call->concerned || scan->paths || !options_get()->store_paths);
 }
 
+/* What the code does for these values: if that is known, or it is time to ask. */
+static __attribute__((noinline)) void ask_for_layout(struct scan *scan, bool is_due)
+{
+	uint8_t block[VARIANT_BLOCK_BYTES];
+	const struct function_info *info = scan->info;
+	const struct kernel_paths *paths = is_due ? launch_paths(info) : function_paths(info);
+	if (!paths || paths->reason == PATHS_CLEAR || scan->asked_for_values || !lay_out(scan, block))
+		return;
+	scan->draft->variant = is_due ? function_variant(info, block) : function_known_variant(info, block);
+}
+
 static HOOK_HOT void scan_launch(struct call *call, CUfunction function, void **params, void **extra,
                                  struct memo_draft *draft)
 {
@@ -339,8 +350,14 @@ static HOOK_HOT void scan_launch(struct call *call, CUfunction function, void **
 		else if (draft)
 			draft->unfit = true;
 	}
-	if (draft && is_fit(&scan))
-		memo_keep(call, info, draft);
+	if (!draft)
+		return;
+	bool is_due = memo_is_due(info, draft->stamp);
+	ask_for_layout(&scan, is_due);
+	if (is_fit(&scan))
+		memo_keep(call, info, draft, is_due);
+	else
+		memo_keep_layout(info, draft, is_due);
 }
 
 void launch_scan(struct call *call, CUfunction function, void **params, void **extra)

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@ struct kept {
 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kept *all;
+static uint16_t numbers; /* that were given */
 
 void variants_reset(void)
 {
@@ -72,12 +74,14 @@ static bool add_guards(const struct paths_values *values, struct variant *varian
 static const struct variant *intern(struct kept *fresh)
 {
 	/* The paths are one pointer for each content, and there are no gaps. */
-	const void *key = &fresh->variant;
-	size_t bytes = sizeof fresh->variant + fresh->variant.guard_count * sizeof fresh->variant.guards[0];
+	const void *key = &fresh->variant.paths;
+	size_t bytes = sizeof fresh->variant - offsetof(struct variant, paths) +
+	               fresh->variant.guard_count * sizeof fresh->variant.guards[0];
 	struct kept *kept = NULL;
 	pthread_mutex_lock(&lock);
 	HASH_FIND(hh, all, key, bytes, kept);
 	if (!kept) {
+		fresh->variant.number = numbers < UINT16_MAX ? ++numbers : 0;
 		HASH_ADD_KEYPTR(hh, all, key, bytes, fresh);
 		kept = hash_took(fresh) ? fresh : NULL;
 	}
@@ -119,9 +123,20 @@ static const struct variant *work_out(const struct function_info *info, const ui
 	return variant;
 }
 
+static bool is_askable(const struct function_info *info)
+{
+	return info->readable && info->params_bytes <= VARIANT_BLOCK_BYTES;
+}
+
+const struct variant *function_known_variant(const struct function_info *info, const uint8_t *block)
+{
+	struct function_variants *variants = is_askable(info) ? function_variants(info) : NULL;
+	return variants ? find(variants, block) : NULL;
+}
+
 const struct variant *function_variant(const struct function_info *info, const uint8_t *block)
 {
-	if (!info->readable || info->params_bytes > VARIANT_BLOCK_BYTES)
+	if (!is_askable(info))
 		return NULL;
 	struct function_variants *variants = function_variants(info);
 	if (!variants)

@@ -22,6 +22,7 @@ static inline bool variant_guard_holds(const struct variant_guard *guard, uint32
 }
 
 struct variant {
+	uint16_t number;                  /* in this process: no other variant's; 0: all were given */
 	const struct kernel_paths *paths; /* NULL: no better than for any values */
 	size_t guard_count;
 	struct variant_guard guards[];
@@ -35,6 +36,8 @@ struct variant {
  * takes some runs of the analysis and calls the driver, a few times for each function. NULL: not known. Its paths are NULL where they are no better than function_paths().
  */
 const struct variant *function_variant(const struct function_info *info, const uint8_t *block);
+/* The same where it was worked out before; else NULL. */
+const struct variant *function_known_variant(const struct function_info *info, const uint8_t *block);
 /* The same, paths alone. NULL: nothing better than function_paths(). */
 const struct kernel_paths *function_paths_for(const struct function_info *info, const uint8_t *block);
 

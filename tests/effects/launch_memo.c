@@ -123,7 +123,7 @@ static void launch_table(CUdeviceptr a)
 	launch(table, params);
 }
 
-/* Which verdict did one more launch get? Exactly one, or none. */
+/* Which verdict did these launches get? Exactly one, or none; those of which it is known that they are clean are not judged. */
 enum verdict { NOTHING, CLEAN, NEAR, UNKNOWN, STORES };
 static enum verdict verdict(const struct cuconst_stats *before, uint64_t launches)
 {
@@ -135,7 +135,7 @@ static enum verdict verdict(const struct cuconst_stats *before, uint64_t launche
 	EXPECT(now.launches - before->launches == launches);
 	for (enum verdict i = CLEAN; i <= STORES; i++)
 		if (more[i]) {
-			EXPECT(more[i] == launches);
+			EXPECT(more[i] == launches || (i == CLEAN && more[i] == 1));
 			return i;
 		}
 	return NOTHING;
@@ -249,12 +249,12 @@ static void scene_numbers(void)
 	protect(pool);
 	for (int round = 0; round < 2; round++) {
 		EXPECT(of_wide(apart, 79, apart, 3) == NOTHING);
-		EXPECT(of_wide(apart, 1, pool, OFTEN) == CLEAN);
+		EXPECT(of_wide(apart, 1, pool, OFTEN) == (round ? NOTHING : CLEAN));
 		EXPECT(of_wide(apart, 59, pool + 1024, OFTEN) == NEAR);
 		for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
 			EXPECT(of_wide(apart, numbers[i], pool, 3) == NOTHING);
 		for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++)
-			EXPECT(of_wide(apart, addresses[i], pool, 3) == (addresses[i] == 1 ? CLEAN : STORES));
+			EXPECT(of_wide(apart, addresses[i], pool, 3) == (addresses[i] == 1 ? NOTHING : STORES));
 		/* Loaded again, nobody knows it, and it is launched until that is asked. */
 		CHECK(cuModuleUnload(module));
 		load();
@@ -269,13 +269,13 @@ static void scene_number(void)
 	CHECK(cuMemcpyHtoD(pool, &harmless, sizeof harmless));
 	protect(pool);
 	for (int i = 0; i < 2; i++) {
-		EXPECT(of_choice(pool, apart + 1024, 1, OFTEN) == CLEAN);
+		EXPECT(of_choice(pool, apart + 1024, 1, OFTEN) == (i ? NOTHING : CLEAN));
 		EXPECT(of_choice(pool, apart + 1024, 0, OFTEN) == UNKNOWN);
 	}
 	/* More numbers than answers are kept: those that are known keep theirs. */
 	for (unsigned n = 2; n < 100; n++)
 		of_choice(pool, apart + 1024, n, 3);
-	EXPECT(of_choice(pool, apart + 1024, 1, 3) == CLEAN);
+	EXPECT(of_choice(pool, apart + 1024, 1, 3) == NOTHING);
 	EXPECT(of_choice(pool, apart + 1024, 0, 3) == UNKNOWN);
 }
 

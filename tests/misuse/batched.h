@@ -33,12 +33,12 @@ static CUdeviceptr table_of(CUdeviceptr address)
 	return table;
 }
 
-/* So many launches concerned a range so far; of these none was checked, since none stores through what it was given. */
+/* So many launches, or one more where a twin was made meanwhile, concerned a range so far and had to be judged; of these none was checked, since none stores through what it was given. */
 __attribute__((unused)) static void expect_clean(uint64_t launches)
 {
 	struct cuconst_stats stats = {.size = sizeof stats};
 	CHECK(cuconst_stats(&stats));
-	EXPECT(stats.clean == launches && stats.unknown == 0 && stats.stores == 0 && stats.verified == 0);
+	EXPECT(stats.clean - launches <= 1 && stats.unknown == 0 && stats.stores == 0 && stats.verified == 0);
 }
 
 #endif

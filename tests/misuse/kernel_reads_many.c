@@ -1,5 +1,5 @@
 /*
- * Kernels that only read a range cost a look-up: nothing is checked, however many there are.
+ * Kernels that only read a range cost next to nothing: the first launch is judged, with served memory the second as well, and after that they are not looked at for what they read, however many there are.
  *
  * expect log exit 0 ""
  * expect deny exit 0 ""
@@ -18,7 +18,8 @@ int main(void)
 		launch("copy", COUNT, stream, params);
 	CHECK(cuStreamSynchronize(stream));
 	CHECK(cuconst_stats(&stats));
-	EXPECT(stats.clean == 100 && stats.checked == 100 && stats.verified + stats.unverified == 0);
+	EXPECT(stats.launches == 100 && stats.clean && stats.clean <= 2 && stats.checked == stats.clean &&
+	       stats.verified + stats.unverified == 0);
 	CHECK(cuconst_check(0));
 	return 0;
 }

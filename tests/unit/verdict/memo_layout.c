@@ -6,17 +6,17 @@
 
 Test(memo_layout, more_parameters_and_larger_ones, .init = set_up)
 {
-	uint64_t value = BESIDE, none = 0;
+	uint64_t value = NO_CONCERN, none = 0;
 	void *params[64];
 	int number = 7;
 	for (unsigned count = 1; count < 60; count++) {
-		CUfunction reading = function(5, count);
-		has_paths(reading, &none_stored);
+		CUfunction storing = function(5, count);
+		has_paths(storing, &all_stored);
 		for (unsigned i = 0; i < count; i++)
 			params[i] = i + 1 < count ? &none : &value;
 		params[count] = &number;
-		judge(reading, params);
-		cr_assert_eq(passes(reading, params), count <= 56, "%u parameters and the number", count);
+		judge(storing, params);
+		cr_assert_eq(passes(storing, params), count <= 56, "%u parameters and the number", count);
 	}
 }
 
@@ -28,23 +28,23 @@ Test(memo_layout, words_far_from_the_first, .init = set_up)
 	void *params[] = {block, block + WIDE_WORDS, &number};
 	static struct slot_paths read[2 * WIDE_WORDS];
 	static struct kernel_paths paths = {.slots = read, .slot_count = 2 * WIDE_WORDS, .reason = PATHS_CLEAR};
-	CUfunction reading = function(WIDE, 2);
+	CUfunction storing = function(WIDE, 2);
 	for (unsigned i = 0; i < 2 * WIDE_WORDS; i++)
-		read[i].use = SLOT_LOAD;
-	has_paths(reading, &paths);
+		read[i].use = SLOT_STORE;
+	has_paths(storing, &paths);
 	for (unsigned words = 1; words <= MEMO_WORDS; words++) {
 		uint64_t *last = &block[words - 1], *far = last + 256;
-		*last = BESIDE;
-		judge(reading, params);
-		cr_assert(passes(reading, params), "%u words", words);
+		*last = NO_CONCERN;
+		judge(storing, params);
+		cr_assert(passes(storing, params), "%u words", words);
 		*last = 0;
-		*far = BESIDE;
-		cr_assert(!passes(reading, params), "%u words, the last of them far behind", words);
-		judge(reading, params);
-		cr_assert_eq(passes(reading, params), words <= 4, "%u words, that was judged", words);
+		*far = NO_CONCERN;
+		cr_assert(!passes(storing, params), "%u words, the last of them far behind", words);
+		judge(storing, params);
+		cr_assert_eq(passes(storing, params), words <= 4, "%u words, that was judged", words);
 		*far = 0;
-		*last = BESIDE;
-		cr_assert(passes(reading, params), "%u words, the first launch is still known", words);
+		*last = NO_CONCERN;
+		cr_assert(passes(storing, params), "%u words, the first launch is still known", words);
 	}
 }
 
@@ -57,27 +57,27 @@ Test(memo_layout, long_parameters, .init = set_up)
 	static struct kernel_paths paths = {.slots = nowhere, .slot_count = LONGEST, .reason = PATHS_CLEAR};
 	void *params[] = {block, &after};
 	for (size_t i = 0; i < LONGEST; i++)
-		nowhere[i].use = SLOT_LOAD;
+		nowhere[i].use = SLOT_STORE;
 	for (unsigned words = 250; words < 520; words++) {
-		CUfunction reading = function(WIDE + words - WIDE_WORDS, 1);
-		has_paths(reading, &paths);
-		judge(reading, params);
-		cr_assert(passes(reading, params), "%u words", words);
+		CUfunction storing = function(WIDE + words - WIDE_WORDS, 1);
+		has_paths(storing, &paths);
+		judge(storing, params);
+		cr_assert(passes(storing, params), "%u words", words);
 		/* Not to be overlooked so far behind. */
-		block[words - 1] = BESIDE;
-		cr_assert(!passes(reading, params), "the last of %u words", words);
-		judge(reading, params);
-		cr_assert(passes(reading, params), "the last of %u words, again", words);
+		block[words - 1] = NO_CONCERN;
+		cr_assert(!passes(storing, params), "the last of %u words", words);
+		judge(storing, params);
+		cr_assert(passes(storing, params), "the last of %u words, again", words);
 		block[words - 1] = 0;
-		block[words] = BESIDE;
-		cr_assert(passes(reading, params), "behind %u words", words);
+		block[words] = NO_CONCERN;
+		cr_assert(passes(storing, params), "behind %u words", words);
 		block[words] = 0;
 	}
 	CUfunction huge = function(WIDEST, 1);
 	has_paths(huge, &paths);
 	judge(huge, params);
 	cr_assert(passes(huge, params), "%d words", LONGEST);
-	block[LONGEST - 1] = BESIDE;
+	block[LONGEST - 1] = NO_CONCERN;
 	cr_assert(!passes(huge, params));
 }
 
@@ -158,8 +158,8 @@ Test(memo_layout, a_number_far_behind_that_an_answer_hangs_on, .init = set_up)
 	cr_assert(!passes(of, params));
 }
 
-/* Words that the code takes for no address may look like any. */
-Test(memo_layout, numbers_are_not_looked_at, .init = set_up)
+/* Words that the code stores through nothing at may look like any, and no count has them. */
+Test(memo_layout, what_is_not_stored_through_is_not_looked_at, .init = set_up)
 {
 	static struct slot_paths slots[] = {
 		{.use = SLOT_NONE}, {.use = SLOT_STORE}, {.use = SLOT_NONE}, {.use = SLOT_LOAD}};
@@ -173,10 +173,10 @@ Test(memo_layout, numbers_are_not_looked_at, .init = set_up)
 	uint64_t clean = hook_counted(COUNT_CLEAN);
 	for (unsigned i = 0; i < 4; i++) {
 		values[i] = BESIDE;
-		cr_assert_eq(passes(of, params), slots[i].use == SLOT_NONE, "%u", i);
+		cr_assert_eq(passes(of, params), slots[i].use != SLOT_STORE, "%u", i);
+		cr_assert_eq(hook_counted(COUNT_CLEAN), clean, "%u", i);
 		judge_often(of, params);
 		cr_assert(passes(of, params), "%u, again", i);
-		cr_assert_eq(hook_counted(COUNT_CLEAN) - clean, i == 3);
 		values[i] = 0;
 	}
 	/* Of code that is not understood each word may be one. */
@@ -252,9 +252,9 @@ Test(memo_layout, a_step_after_many_other_launches, .init = set_up)
 	int number = 7;
 	void *params[] = {&values[0], &values[1], &values[2], &number};
 	unsigned passed = 0;
-	cr_assert(neighbours_join(0x100000, 0x900000));
+	cr_assert(neighbours_join(0x5f0000, 0x600000));
 	for (unsigned i = 0; i < KERNELS; i++)
-		has_paths(function(10 + i, 3), &none_stored);
+		has_paths(function(10 + i, 3), &all_stored);
 	for (unsigned nth = 0; nth < OTHERS + (ROUNDS + 1) * LAUNCHES; nth++) {
 		bool other = nth < OTHERS;
 		unsigned which = other ? nth : (nth - OTHERS) % LAUNCHES;
@@ -280,13 +280,13 @@ static void each_word_is_looked_at(unsigned shift, unsigned words, unsigned ever
 	CUfunction of = function(WIDE + words - WIDE_WORDS, 1);
 	paths = (struct kernel_paths){.slots = slots, .slot_count = words, .reason = every ? PATHS_CLEAR : PATHS_TABLE};
 	for (unsigned i = 0; i < words; i++)
-		slots[i].use = every && (i * 7919 + shift) % every ? SLOT_NONE : SLOT_LOAD;
+		slots[i].use = every && (i * 7919 + shift) % every ? SLOT_NONE : SLOT_STORE;
 	has_paths(of, &paths);
 	memset(block, 0, sizeof block);
 	judge(of, params);
 	cr_assert(passes(of, params), "%u words", words);
 	for (unsigned i = 0; i < words; i++) {
-		block[i] = BESIDE;
+		block[i] = NO_CONCERN;
 		/* Those in small gaps are looked at with their neighbours. */
 		bool number = slots[i].use == SLOT_NONE && every > 4, passed = passes(of, params);
 		cr_assert(number ? passed : slots[i].use == SLOT_NONE || !passed, "word %u of %u, %u", i, words, every);
@@ -295,7 +295,13 @@ static void each_word_is_looked_at(unsigned shift, unsigned words, unsigned ever
 			cr_assert(passes(of, params), "word %u of %u, %u, judged", i, words, every);
 		}
 		block[i] = 0;
-		cr_assert(passes(of, params), "word %u of %u, %u, gone", i, words, every);
+		/* Once it is asked what the code does for these values. */
+		passed = passes(of, params);
+		if (!every && !passed) {
+			judge(of, params);
+			passed = passes(of, params);
+		}
+		cr_assert(passed, "word %u of %u, %u, gone", i, words, every);
 	}
 }
 
@@ -331,9 +337,9 @@ Test(memo_layout, whatever_was_judged, .init = set_up)
 		unsigned looked = 0;
 		for (unsigned i = 0; i < words; i++) {
 			bool is = rand_r(&random) % every == 0;
-			slots[i].use = is ? SLOT_LOAD : SLOT_NONE;
+			slots[i].use = is ? SLOT_STORE : SLOT_NONE;
 			if (is && hits && looked < 60 && rand_r(&random) % 2) {
-				blocks[i / each][i % each] = BESIDE + 8 * hits--;
+				blocks[i / each][i % each] = NO_CONCERN + 8 * hits--;
 			}
 			looked += is;
 		}
@@ -356,16 +362,16 @@ Test(memo_layout, an_address_that_was_not_there_before, .init = set_up)
 	int number = 7;
 	void *params[61];
 	for (unsigned count = 1; count <= 56; count++) {
-		CUfunction reading = function(1, count);
-		has_paths(reading, &none_stored);
+		CUfunction storing = function(1, count);
+		has_paths(storing, &all_stored);
 		for (unsigned i = 0; i < count; i++)
 			params[i] = &values[i];
 		params[count] = &number;
-		judge(reading, params);
-		cr_assert(passes(reading, params), "%u parameters", count);
+		judge(storing, params);
+		cr_assert(passes(storing, params), "%u parameters", count);
 		for (unsigned i = 0; i < count; i++) {
-			values[i] = BESIDE;
-			cr_assert(!passes(reading, params), "parameter %u of %u", i, count);
+			values[i] = NO_CONCERN;
+			cr_assert(!passes(storing, params), "parameter %u of %u", i, count);
 			values[i] = 0;
 		}
 		function_forget();
@@ -380,20 +386,20 @@ Test(memo_layout, more_addresses_than_are_kept, .init = set_up)
 	uint64_t block[WIDE_WORDS] = {0};
 	int number = 7;
 	void *params[] = {block, &number};
-	CUfunction reading = function(WIDE, 1);
+	CUfunction storing = function(WIDE, 1);
 	for (unsigned i = 0; i < WIDE_WORDS; i++)
-		read[i].use = i % 10 ? SLOT_NONE : SLOT_LOAD;
+		read[i].use = i % 10 ? SLOT_NONE : SLOT_STORE;
 	for (unsigned all = 0; all < 2; all++) {
-		has_paths(reading, &paths);
+		has_paths(storing, &paths);
 		memset(block, 0, sizeof block);
 		for (unsigned count = 0; count < WIDE_WORDS / 10; count++) {
-			judge(reading, params);
-			cr_assert_eq(passes(reading, params), count <= MEMO_WORDS, "%u of %u", count, all);
-			block[10 * count] = BESIDE + 8 * count;
+			judge(storing, params);
+			cr_assert_eq(passes(storing, params), count <= MEMO_WORDS, "%u of %u", count, all);
+			block[10 * count] = NO_CONCERN + 8 * count;
 		}
 		/* In one piece. */
 		for (unsigned i = 0; i < WIDE_WORDS; i++)
-			read[i].use = SLOT_LOAD;
+			read[i].use = SLOT_STORE;
 		function_forget();
 	}
 }
