@@ -110,16 +110,18 @@ Test(memo_layout, more_functions_than_layouts, .init = set_up)
 		cr_assert(!passes(function(i, 2), others), "nobody knows %u", i);
 }
 
-/* It is clean where that parameter is 7, and else it stores through what it loads. */
-static void has_variant(CUfunction of, size_t param)
+/* Where that parameter is 7 it stores through its first one, or not, and else through what it loads. */
+static void has_variant(CUfunction of, size_t param, uint16_t number, enum slot_use first)
 {
 	static struct slot_paths nowhere[400];
 	static struct kernel_paths clean = {.slots = nowhere, .slot_count = 400, .reason = PATHS_CLEAR},
 				   table = {.slots = nowhere, .slot_count = 400, .reason = PATHS_TABLE};
 	const struct function_info *info = function_info(of);
+	nowhere[0].use = first;
 	has_paths(of, &table);
 	struct variant *variant = calloc(1, sizeof *variant + sizeof variant->guards[0]);
 	cr_assert(variant && function_variants(info));
+	variant->number = number;
 	variant->paths = &clean;
 	variant->guard_count = 1;
 	variant->guards[0] = (struct variant_guard){.offset = info->params[param].offset, .mask = UINT32_MAX, .value = 7};
@@ -132,13 +134,66 @@ Test(memo_layout, numbers_that_an_answer_hangs_on, .init = set_up)
 	uint32_t number = 7;
 	void *params[] = {&value, &number};
 	CUfunction of = function(NUMBERS, 1);
-	has_variant(of, 1);
+	has_variant(of, 1, 0, SLOT_NONE);
 	judge(of, params);
 	cr_assert(passes(of, params));
 	number = 8;
 	cr_assert(!passes(of, params));
 	params[1] = NULL;
 	cr_assert(!passes(of, params), "it is not there");
+}
+
+/* Then it is not looked at for what it reads; with other numbers each word may be one that it stores through. */
+Test(memo_layout, numbers_that_a_layout_is_for, .init = set_up)
+{
+	uint64_t value = BESIDE;
+	uint32_t number = 7;
+	void *params[] = {&value, &number};
+	CUfunction of = function(NUMBERS, 1);
+	has_variant(of, 1, 1, SLOT_LOAD);
+	judge(of, params);
+	for (int round = 0; round < 3; round++) {
+		number = 7;
+		value = BESIDE + 8;
+		cr_assert(passes(of, params), "any address, round %d", round);
+		number = 8;
+		cr_assert(!passes(of, params), "round %d", round);
+		judge_often(of, params);
+		cr_assert(!passes(of, params), "nothing is known of such numbers, round %d", round);
+		value = 0x100000;
+		cr_assert(passes(of, params), "an address far away, round %d", round);
+		value = BESIDE;
+		params[1] = NULL;
+		cr_assert(!passes(of, params), "it is not there, round %d", round);
+		params[1] = &number;
+	}
+	hook_stamp_renew();
+	number = 7;
+	cr_assert(!passes(of, params));
+	judge(of, params);
+	value = BESIDE + 16;
+	cr_assert(passes(of, params), "known again at once");
+}
+
+Test(memo_layout, what_is_stored_through_for_such_numbers, .init = set_up)
+{
+	uint64_t value = BESIDE;
+	uint32_t number = 7;
+	void *params[] = {&value, &number};
+	CUfunction of = function(NUMBERS, 1);
+	has_variant(of, 1, 1, SLOT_STORE);
+	judge_often(of, params);
+	uint64_t near = hook_counted(COUNT_NEAR);
+	cr_assert(passes(of, params));
+	cr_assert_eq(hook_counted(COUNT_NEAR), near + 1);
+	value = BESIDE + 8;
+	cr_assert(!passes(of, params), "another address");
+	number = 8;
+	cr_assert(!passes(of, params), "another number");
+	value = BESIDE;
+	cr_assert(!passes(of, params), "another number with the same address");
+	number = 7;
+	cr_assert(passes(of, params));
 }
 
 /* The number of a parameter has a byte: 300 is not taken for 44. */
@@ -152,7 +207,7 @@ Test(memo_layout, a_number_far_behind_that_an_answer_hangs_on, .init = set_up)
 	for (unsigned i = 1; i < 400; i++)
 		params[i] = &numbers[i];
 	numbers[300] = numbers[44] = 7;
-	has_variant(of, 300);
+	has_variant(of, 300, 0, SLOT_NONE);
 	judge(of, params);
 	numbers[300] = 8;
 	cr_assert(!passes(of, params));
