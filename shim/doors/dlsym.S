@@ -4,11 +4,7 @@
  *
  * Names that cannot be ours ("cu..." and "__c...") leave after three or four instructions.
  */
-#if defined(__CET__)
-#include <cet.h>
-#else
-#define _CET_ENDBR
-#endif
+#include "shim/doors/arguments.inc"
 
 .macro door name, real, version
 	.globl \name
@@ -34,38 +30,12 @@
 	je 2f
 1:	jmp *\real(%rip)
 
-2:	pushq %rdi
-	.cfi_adjust_cfa_offset 8
-	pushq %rsi
-	.cfi_adjust_cfa_offset 8
-	pushq %rdx
-	.cfi_adjust_cfa_offset 8
-	pushq %rcx
-	.cfi_adjust_cfa_offset 8
-	pushq %r8
-	.cfi_adjust_cfa_offset 8
-	pushq %r9
-	.cfi_adjust_cfa_offset 8
-	subq $8, %rsp
-	.cfi_adjust_cfa_offset 8
-	movq 56(%rsp), %rcx		/* the program's return address: the caller */
+2:	save_arguments
+	movq SAVED(%rsp), %rcx		/* the program's return address: the caller */
 	\version			/* rdx: the version, NULL for dlsym */
 	call door_filter
-	addq $8, %rsp
-	.cfi_adjust_cfa_offset -8
-	popq %r9
-	.cfi_adjust_cfa_offset -8
-	popq %r8
-	.cfi_adjust_cfa_offset -8
-	popq %rcx
-	.cfi_adjust_cfa_offset -8
 	testq %rdx, %rdx		/* struct door_answer: rax address, rdx decided */
-	popq %rdx
-	.cfi_adjust_cfa_offset -8
-	popq %rsi
-	.cfi_adjust_cfa_offset -8
-	popq %rdi
-	.cfi_adjust_cfa_offset -8
+	restore_arguments
 	jne 3f
 	jmp *\real(%rip)
 3:	ret

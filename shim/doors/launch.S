@@ -4,15 +4,10 @@
  * the program had called them.
  */
 #include "launch_offsets.h"
+#include "shim/doors/arguments.inc"
 #include "shim/doors/launch.h"
 
-#if defined(__CET__)
-#include <cet.h>
-#else
-#define _CET_ENDBR
-#endif
-
-/* As in HOOK_PAGE. `real`: offset of its pointer in drv; `function`, `params`: where the arguments are once six registers and a gap are pushed. */
+/* As in HOOK_PAGE. `real`: offset of its pointer in drv; `function`, `params`: where these are once the arguments are saved. */
 .macro launch name, page, real, function, params
 	.section .rodata.str1.1, "aMS", @progbits, 1
 .L\name:
@@ -31,38 +26,12 @@
 	je 1f
 	cmpl $0, %fs:LAUNCH_DEPTH(%rax)
 	jne 1f
-	pushq %rdi
-	.cfi_adjust_cfa_offset 8
-	pushq %rsi
-	.cfi_adjust_cfa_offset 8
-	pushq %rdx
-	.cfi_adjust_cfa_offset 8
-	pushq %rcx
-	.cfi_adjust_cfa_offset 8
-	pushq %r8
-	.cfi_adjust_cfa_offset 8
-	pushq %r9
-	.cfi_adjust_cfa_offset 8
-	subq $8, %rsp
-	.cfi_adjust_cfa_offset 8
+	save_arguments
 	movq \function, %rdi
 	movq \params, %rsi
 	leaq .L\name(%rip), %rdx
 	call memo_asks
-	addq $8, %rsp
-	.cfi_adjust_cfa_offset -8
-	popq %r9
-	.cfi_adjust_cfa_offset -8
-	popq %r8
-	.cfi_adjust_cfa_offset -8
-	popq %rcx
-	.cfi_adjust_cfa_offset -8
-	popq %rdx
-	.cfi_adjust_cfa_offset -8
-	popq %rsi
-	.cfi_adjust_cfa_offset -8
-	popq %rdi
-	.cfi_adjust_cfa_offset -8
+	restore_arguments
 	cmpl $LAUNCH_PASSES, %eax
 	jne 2f
 0:	jmp *drv + \real(%rip)
@@ -93,8 +62,8 @@
 	.hidden hook_thread
 	.hidden memo_asks
 
-/* The last argument but one, or the last, of those on the stack; or both in registers. */
-#define ON_STACK 88(%rsp)
+/* The fourth of those on the stack; or in a register, as the function is. */
+#define ON_STACK SAVED + 32(%rsp)
 	launch cuLaunchKernel, 1, DRV_cuLaunchKernel, %rdi, ON_STACK
 	launch cuLaunchKernelEx, 1, DRV_cuLaunchKernelEx, %rsi, %rdx
 	launch cuLaunchKernel_ptsz, 5, DRV_cuLaunchKernel_ptsz, %rdi, ON_STACK

@@ -4,33 +4,25 @@
  */
 #include "shim/effects/launch_memo.h"
 
-#include "shim/effects/launch_memo_internal.h"
-#include "shim/effects/launch_memo_place.h"
+#include "shim/effects/launch_memo_read.h"
 #include "shim/hook_state.h"
 #include "shim/verdict/words.h"
 
-static inline void copy_line(const struct memo_layout *layout, size_t first, size_t behind, uint32_t *ret_entry)
-{
-#pragma GCC unroll 8
-	for (size_t i = first; i < behind; i += MEMO_PACKED) {
-		uint64_t packed = memo_peek(&layout->packed[i / MEMO_PACKED]);
-		memcpy(ret_entry + i, &packed, sizeof packed);
-	}
-}
+#define VALUES 32 /* room for so many: whatever a torn place says, it is there */
 
 /* What its parameters are. 0: not known, or not plain. */
-static inline uint32_t read_plain(const struct memo_layout *layout, uint64_t function,
+static inline uint32_t read_plain(const struct memo_layout *layout, uint64_t function, uint64_t stamp,
                                   uint32_t ret_entry[MEMO_PLAIN_ENTRIES])
 {
 	uint32_t sequence = atomic_load_explicit(&layout->sequence, memory_order_acquire);
 	uint32_t entries = atomic_load_explicit(&layout->entries, memory_order_acquire);
 	uint64_t differ = (sequence & 1) | (memo_peek(&layout->function) ^ function) |
-	                  (memo_peek(&layout->stamp) ^ hook_stamp()) | (~entries & MEMO_PLAIN);
+	                  (memo_peek(&layout->stamp) ^ stamp) | (~entries & MEMO_PLAIN);
 	if (HOOK_UNLIKELY(differ))
 		return 0;
-	copy_line(layout, 0, MEMO_LINE_ENTRIES, ret_entry);
+	memo_copy(layout, 0, MEMO_LINE_ENTRIES, ret_entry);
 	if (HOOK_UNLIKELY(memo_entries(entries) > MEMO_LINE_ENTRIES))
-		copy_line(layout, MEMO_LINE_ENTRIES, MEMO_PLAIN_ENTRIES, ret_entry);
+		memo_copy(layout, MEMO_LINE_ENTRIES, MEMO_PLAIN_ENTRIES, ret_entry);
 	return atomic_load_explicit(&layout->sequence, memory_order_relaxed) == sequence ? entries : 0;
 }
 
@@ -51,7 +43,7 @@ static inline bool is_elsewhere(void *const *params, const uint32_t *entry, size
 }
 
 /* Its words, and of which of them may concern a range a bit each. False: one is not there. */
-static inline bool find_hits(void *const *params, const uint32_t *entry, size_t words, uint64_t ret_value[32],
+static inline bool find_hits(void *const *params, const uint32_t *entry, size_t words, uint64_t ret_value[VALUES],
                              uint32_t *ret_hits)
 {
 	const struct words_bounds bounds = words_bounds();
@@ -69,18 +61,18 @@ static inline bool find_hits(void *const *params, const uint32_t *entry, size_t 
 }
 
 /* Is the launch that of the place? The same words have to be hit, and be the same. */
-static inline bool is_same(struct memo_found found, uint64_t key, uint32_t entries, uint32_t hits,
-                           const uint64_t value[32], uint64_t ret_word[MEMO_WORDS])
+static inline bool is_same(struct memo_found found, uint64_t key, uint64_t stamp, uint32_t entries, uint32_t hits,
+                           const uint64_t value[VALUES], uint64_t ret_word[MEMO_WORDS])
 {
 	const struct memo_place *place = found.place;
 	size_t words = found.counts >> 8 & (MEMO_WORDS * 2 - 1), i = 0;
-	uint64_t at = memo_peek(&place->at), differ = (found.sequence & 1) | (memo_peek(&place->key) ^ key) |
-	                                              (memo_peek(&place->stamp) ^ hook_stamp()) |
-	                                              ((found.counts >> 8 & 0xff) ^ memo_words_of(words, entries, false));
+	uint64_t at = memo_peek(&place->at),
+		 differ = (found.sequence & 1) | (memo_peek(&place->key) ^ key) | (memo_peek(&place->stamp) ^ stamp) |
+	                  ((found.counts >> 8 & 0xff) ^ memo_words_of(words, entries, false));
 	/* As many as there are; what is torn may be any number. */
 	words = words < MEMO_WORDS ? words : MEMO_WORDS;
 	do {
-		size_t nth = at & 31;
+		size_t nth = at & (VALUES - 1);
 		ret_word[i] = value[nth];
 		differ |= memo_peek(&place->word[i]) ^ value[nth];
 		hits ^= UINT32_C(1) << nth;
@@ -88,13 +80,7 @@ static inline bool is_same(struct memo_found found, uint64_t key, uint32_t entri
 	} while (++i < words);
 	return !(differ | hits);
 }
-_Static_assert(MEMO_PLAIN_ENTRIES <= 32, "a bit for each");
-
-static inline bool values_hold(void *const *params, const uint32_t *entry, uint32_t entries)
-{
-	const size_t conditions = memo_conditions(entries);
-	return !HOOK_UNLIKELY(conditions) || memo_values_hold(params, entry + memo_conditions_at(entries), conditions);
-}
+_Static_assert(MEMO_PLAIN_ENTRIES <= VALUES && VALUES <= 32, "a bit for each");
 
 /* A launch that may concern a range, as the one did that is expected. */
 static HOOK_PAGE("0b") __attribute__((noinline)) enum memo_how
@@ -102,27 +88,30 @@ static HOOK_PAGE("0b") __attribute__((noinline)) enum memo_how
                   struct memo_course *course)
 {
 	uint32_t room[MEMO_PLAIN_ENTRIES], hits;
-	uint64_t value[32], word[MEMO_WORDS];
+	uint64_t value[VALUES], word[MEMO_WORDS];
 	struct memo_tables *tables = memo_tables();
-	uint32_t entries = read_plain(memo_layout_at(tables, launch), (uintptr_t)function, room);
-	if (HOOK_UNLIKELY(!(entries & MEMO_COUNT) || !values_hold(params, room, entries) ||
+	const uint64_t stamp = hook_stamp();
+	uint32_t entries = read_plain(memo_layout_at(tables, launch), (uintptr_t)function, stamp, room);
+	if (HOOK_UNLIKELY(!(entries & MEMO_COUNT) || !memo_layout_holds(params, room, entries) ||
 	                  !find_hits(params, room, entries & MEMO_COUNT, value, &hits)))
 		return memo_asks_any(function, params, api);
 	struct memo_found found = memo_look_at(memo_place_at(tables, launch));
-	if (HOOK_UNLIKELY(!is_same(found, memo_key((uintptr_t)function, entries), entries, hits, value, word) ||
+	if (HOOK_UNLIKELY(!is_same(found, memo_key((uintptr_t)function, entries), stamp, entries, hits, value, word) ||
 	                  !memo_guards_hold(found, params)))
 		return memo_asks_any(function, params, api);
 	return memo_takes(&(struct memo_taken){tables, course, nth, launch, hook_thread.counts}, found, word, api);
 }
 
+/* One that concerns nothing, as the one that is expected: most of all. */
 static HOOK_PAGE("0a") __attribute__((noinline)) enum memo_how
 	asks_elsewhere(CUfunction function, void **params, const char *api, uint32_t nth, uint32_t launch,
                        struct memo_course *course)
 {
 	uint32_t room[MEMO_PLAIN_ENTRIES];
 	struct memo_tables *tables = memo_tables();
-	uint32_t entries = read_plain(memo_layout_at(tables, launch), (uintptr_t)function, room);
-	if (HOOK_UNLIKELY(!entries || !values_hold(params, room, entries) ||
+	const uint64_t stamp = hook_stamp();
+	uint32_t entries = read_plain(memo_layout_at(tables, launch), (uintptr_t)function, stamp, room);
+	if (HOOK_UNLIKELY(!entries || !memo_layout_holds(params, room, entries) ||
 	                  !is_elsewhere(params, room, entries & MEMO_COUNT)))
 		return memo_asks_any(function, params, api);
 	struct memo_ahead ahead = memo_follow_course(tables, course, nth, launch);

@@ -2,8 +2,7 @@
 
 #include <string.h>
 
-#include "shim/effects/launch_memo_internal.h"
-#include "shim/effects/launch_memo_place.h"
+#include "shim/effects/launch_memo_read.h"
 #include "shim/effects/launches.h"
 #include "shim/hook_state.h"
 #include "shim/verdict/words.h"
@@ -75,15 +74,6 @@ static inline struct turn find_turn(const struct now *now, struct memo_course *c
 	return (struct turn){.layout = expected, .nth = next};
 }
 
-static inline void copy_side(const struct memo_layout *layout, size_t at, uint32_t ret_entry[MEMO_ENTRIES])
-{
-#pragma GCC unroll 2
-	for (size_t i = at; i < at + MEMO_SIDE; i += MEMO_PACKED) {
-		uint64_t packed = memo_peek(&layout->packed[i / MEMO_PACKED]);
-		memcpy(ret_entry + i, &packed, sizeof packed);
-	}
-}
-
 /* What its parameters are. False: not known. */
 static inline __attribute__((always_inline)) bool read_layout(struct now *now, const struct memo_layout *layout,
                                                               uint32_t ret_entry[MEMO_ENTRIES])
@@ -96,13 +86,11 @@ static inline __attribute__((always_inline)) bool read_layout(struct now *now, c
 	if (HOOK_UNLIKELY(differ || count > MEMO_ENTRIES))
 		return false;
 	/* What its first line has, without a question. */
-	copy_side(layout, 0, ret_entry);
-	copy_side(layout, MEMO_SIDE, ret_entry);
-	for (size_t i = 2 * MEMO_SIDE; HOOK_UNLIKELY(i < count); i += MEMO_SIDE)
-		copy_side(layout, i, ret_entry);
+	memo_copy(layout, 0, MEMO_LINE_ENTRIES, ret_entry);
+	for (size_t i = MEMO_LINE_ENTRIES; HOOK_UNLIKELY(i < count); i += MEMO_SIDE)
+		memo_copy(layout, i, i + MEMO_SIDE, ret_entry);
 	return atomic_load_explicit(&layout->sequence, memory_order_relaxed) == sequence;
 }
-_Static_assert(offsetof(struct memo_layout, packed) + 2 * MEMO_SIDE * sizeof(uint32_t) == MEMO_LINE, "the first line");
 _Static_assert(MEMO_ENTRIES % MEMO_SIDE == 0 && MEMO_SIDE % MEMO_PACKED == 0, "read side by side");
 
 static inline bool read_conditions(struct now *now, const struct memo_layout *layout, uint32_t ret_entry[MEMO_ENTRIES],
@@ -110,9 +98,7 @@ static inline bool read_conditions(struct now *now, const struct memo_layout *la
 {
 	if (HOOK_UNLIKELY(!read_layout(now, layout, ret_entry)))
 		return false;
-	const size_t conditions = memo_conditions(now->entries);
-	*ret_hold = !conditions ||
-	            memo_values_hold(now->params, ret_entry + memo_conditions_at(now->entries), conditions);
+	*ret_hold = memo_layout_holds(now->params, ret_entry, now->entries);
 	return true;
 }
 
@@ -400,7 +386,8 @@ HOOK_HOT bool memo_gives_twins(const CUlaunchConfig *config, const char *api, st
 	memo_read_notes(found.place, notes, note);
 	if (!read_swaps(found, word, ret))
 		return false;
-	memo_note_all(notes, noted, note, word, api);
+	if (notes)
+		memo_note_all(notes, noted, note, word, api);
 	hook_count(COUNT_LAUNCH);
 	hook_count((enum hook_counter)(COUNT_CLEAN + memo_verdict_of(found)));
 	hook_count(COUNT_CHECKED);

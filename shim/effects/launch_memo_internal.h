@@ -8,7 +8,6 @@
 #define CUCONST_EFFECTS_LAUNCH_MEMO_INTERNAL_H
 
 #include <stddef.h>
-#include <string.h>
 
 #include "shim/effects/launch_memo.h"
 
@@ -239,98 +238,9 @@ _Static_assert((sizeof(struct memo_place) << MEMO_PLACES_BITS) / MEMO_LINE <= 1u
                        1u << MEMO_LAYOUTS_BITS <= MEMO_LAYOUT_OF_COURSE + 1,
                "a launch of a course has room for both numbers");
 
-static inline uint32_t memo_look(const _Atomic uint32_t *field)
-{
-	return atomic_load_explicit(field, memory_order_relaxed);
-}
-
-/* Do the parameters have the values of these conditions? */
-static inline bool memo_values_hold(void *const *params, const uint32_t *condition, size_t count)
-{
-	uint32_t differ = 0, word;
-	for (const uint32_t *end = condition + count * MEMO_CONDITION; condition < end; condition += MEMO_CONDITION) {
-		const char *start = params[condition[0] & UINT8_MAX];
-		/* One that is left out has no entry, and nobody looked at it yet. */
-		if (HOOK_UNLIKELY(!start))
-			return false;
-		memcpy(&word, start + (condition[0] >> 8), sizeof word);
-		differ |= (word & condition[1]) ^ condition[2];
-	}
-	return !differ;
-}
-
-/* A line to the second-level cache: until the launch that needs it the first is full of other things again. */
-static inline void memo_fetch(const void *line)
-{
-	__builtin_prefetch(line, 0, 2);
-}
-
-/* Is there something to be done when the driver has answered? A runtime's call around it counts it, results of checks may have come, and an error may be a twin's. */
-static inline bool memo_is_watched(void)
-{
-	return (atomic_load_explicit(&hook_line.in_flight, memory_order_relaxed) |
-	        atomic_load_explicit(&hook_line.twins_noted, memory_order_relaxed) |
-	        (uintptr_t)hook_thread.outer.api) != 0;
-}
-
-/* Counts it: nothing is left to be done before the driver's call. */
-static inline enum memo_how memo_passes(struct hook_counts *counts)
-{
-	hook_count_own(counts, COUNT_LAUNCH);
-	if (HOOK_LIKELY(!memo_is_watched()))
-		return MEMO_PASSES;
-	hook_thread.depth++;
-	return MEMO_IS_WATCHED;
-}
-
-/* launch_memo_any.c: the same question as memo_asks(), for any launch. */
-enum memo_how memo_asks_any(CUfunction function, void **params, const char *api);
-/* The next launch of a course, and the one behind it. */
-struct memo_ahead {
-	uint32_t next, later;
-};
-
-/* The thread had a launch, which was expected as the `nth` of its course or is found there: fetches the layout of the next one, as it came the last time. */
-static inline struct memo_ahead memo_follow_course(struct memo_tables *tables, struct memo_course *course, uint32_t nth,
-                                                   uint32_t launch)
-{
-	uint32_t count = memo_look(&course->count);
-	atomic_store_explicit(&course->launch[count % MEMO_COURSE], launch, memory_order_relaxed);
-	atomic_store_explicit(&course->count, count + 1, memory_order_relaxed);
-	atomic_store_explicit(&course->next, nth + 1, memory_order_relaxed);
-	struct memo_ahead ahead = {memo_nth(course, nth + 1), memo_nth(course, nth + 2)};
-	const char *layout = (const char *)memo_layout_at(tables, ahead.next);
-	memo_fetch(layout);
-	memo_fetch(layout + MEMO_LINE);
-	memo_fetch((const char *)course + offsetof(struct memo_course, launch) +
-	           (nth + MEMO_AHEAD) % MEMO_COURSE * sizeof(uint32_t));
-	return ahead;
-}
-
 static inline struct memo_note *memo_note_of(struct memo_place *place, size_t nth)
 {
 	return nth ? &place->more[nth - 1] : &place->first;
 }
-
-static inline void memo_fetch_note(const struct memo_note *note)
-{
-	memo_fetch(atomic_load_explicit(&note->writer, memory_order_relaxed));
-	memo_fetch(atomic_load_explicit(&note->tally, memory_order_relaxed));
-}
-
-/* What the next launch reads and writes besides its place, which is there by now; and the place of the one behind it. */
-static inline void memo_fetch_places(struct memo_tables *tables, struct memo_ahead ahead)
-{
-	const struct memo_place *place = memo_place_at(tables, ahead.next), *behind = memo_place_at(tables, ahead.later);
-	memo_fetch_note(&place->first);
-	memo_fetch_note(&place->more[0]);
-	memo_fetch_note(&place->more[1]);
-	if (HOOK_UNLIKELY(memo_look(&place->counts) >> 4 & 0xf))
-		memo_fetch(place->swap);
-	memo_fetch(behind);
-	memo_fetch(behind->word);
-	memo_fetch(behind->more);
-}
-_Static_assert(MEMO_NOTES == 3, "each is fetched");
 
 #endif

@@ -128,72 +128,70 @@ static void has_variant(CUfunction of, size_t param, uint16_t number, enum slot_
 	atomic_store(&function_variants(info)->of[0], variant);
 }
 
+/* An address beside a range, and a number. */
+static struct {
+	uint64_t value;
+	uint32_t number;
+	void *params[2];
+} numbered = {BESIDE, 7, {&numbered.value, &numbered.number}};
+
 Test(memo_layout, numbers_that_an_answer_hangs_on, .init = set_up)
 {
-	uint64_t value = BESIDE;
-	uint32_t number = 7;
-	void *params[] = {&value, &number};
 	CUfunction of = function(NUMBERS, 1);
 	has_variant(of, 1, 0, SLOT_NONE);
-	judge(of, params);
-	cr_assert(passes(of, params));
-	number = 8;
-	cr_assert(!passes(of, params));
-	params[1] = NULL;
-	cr_assert(!passes(of, params), "it is not there");
+	judge(of, numbered.params);
+	cr_assert(passes(of, numbered.params));
+	numbered.number = 8;
+	cr_assert(!passes(of, numbered.params));
+	numbered.params[1] = NULL;
+	cr_assert(!passes(of, numbered.params), "it is not there");
 }
 
 /* Then it is not looked at for what it reads; with other numbers each word may be one that it stores through. */
 Test(memo_layout, numbers_that_a_layout_is_for, .init = set_up)
 {
-	uint64_t value = BESIDE;
-	uint32_t number = 7;
-	void *params[] = {&value, &number};
 	CUfunction of = function(NUMBERS, 1);
 	has_variant(of, 1, 1, SLOT_LOAD);
-	judge(of, params);
+	judge(of, numbered.params);
 	for (int round = 0; round < 3; round++) {
-		number = 7;
-		value = BESIDE + 8;
-		cr_assert(passes(of, params), "any address, round %d", round);
-		number = 8;
-		cr_assert(!passes(of, params), "round %d", round);
-		judge_often(of, params);
-		cr_assert(!passes(of, params), "nothing is known of such numbers, round %d", round);
-		value = 0x100000;
-		cr_assert(passes(of, params), "an address far away, round %d", round);
-		value = BESIDE;
-		params[1] = NULL;
-		cr_assert(!passes(of, params), "it is not there, round %d", round);
-		params[1] = &number;
+		numbered.number = 7;
+		numbered.value = BESIDE + 8;
+		cr_assert(passes(of, numbered.params), "any address, round %d", round);
+		numbered.number = 8;
+		cr_assert(!passes(of, numbered.params), "round %d", round);
+		judge_often(of, numbered.params);
+		cr_assert(!passes(of, numbered.params), "nothing is known of such numbers, round %d", round);
+		numbered.value = 0x100000;
+		cr_assert(passes(of, numbered.params), "an address far away, round %d", round);
+		numbered.value = BESIDE;
+		numbered.params[1] = NULL;
+		cr_assert(!passes(of, numbered.params), "it is not there, round %d", round);
+		numbered.params[1] = &numbered.number;
 	}
 	hook_stamp_renew();
-	number = 7;
-	cr_assert(!passes(of, params));
-	judge(of, params);
-	value = BESIDE + 16;
-	cr_assert(passes(of, params), "known again at once");
+	numbered.number = 7;
+	cr_assert(!passes(of, numbered.params));
+	judge(of, numbered.params);
+	numbered.value = BESIDE + 16;
+	cr_assert(passes(of, numbered.params), "known again at once");
 }
 
 Test(memo_layout, what_is_stored_through_for_such_numbers, .init = set_up)
 {
-	uint64_t value = BESIDE;
-	uint32_t number = 7;
-	void *params[] = {&value, &number};
 	CUfunction of = function(NUMBERS, 1);
 	has_variant(of, 1, 1, SLOT_STORE);
-	judge_often(of, params);
+	judge_often(of, numbered.params);
 	uint64_t near = hook_counted(COUNT_NEAR);
-	cr_assert(passes(of, params));
+	cr_assert(passes(of, numbered.params));
 	cr_assert_eq(hook_counted(COUNT_NEAR), near + 1);
-	value = BESIDE + 8;
-	cr_assert(!passes(of, params), "another address");
-	number = 8;
-	cr_assert(!passes(of, params), "another number");
-	value = BESIDE;
-	cr_assert(!passes(of, params), "another number with the same address");
-	number = 7;
-	cr_assert(passes(of, params));
+	numbered.value = BESIDE + 8;
+	cr_assert(!passes(of, numbered.params), "another address");
+	numbered.number = 8;
+	cr_assert(!passes(of, numbered.params), "another number");
+	numbered.value = BESIDE;
+	cr_assert(!passes(of, numbered.params), "another number with the same address");
+	numbered.number = 7;
+	cr_assert(passes(of, numbered.params));
 }
 
 /* The number of a parameter has a byte: 300 is not taken for 44. */
