@@ -163,10 +163,10 @@ def launch(row, rule, arguments, real):
             f"HOOK_HOT CUresult launch_judged_{name}({params})", "{", f"\treturn {judged};", "}", "",
             f"HOOK_HOT CUresult launch_watched_{name}({params})", "{", f"\treturn judge_again(\"{name}\", {real}{name}({arguments}));", "}", "",
             f"HOOK_HOT CUresult launch_swapped_{name}({params})", "{",
-            "\tstruct memo_twins twins;", "\tchar room[SWAP_ROOM] __attribute__((aligned(16)));",
-            f"\tif (!memo_gives_twins({config}, \"{name}\", &twins))", f"\t\treturn {judged};",
-            "\tkernelParams = swap_again(&twins, kernelParams, room);",
-            f"\treturn judge_swapped(ENTRY_{name}, &twins, hook_stream({row.stream}, {str(row.per_thread).lower()}), __builtin_return_address(0),",
+            f"\tconst struct memo_twins *twins = memo_gives_twins({config}, \"{name}\");", "\tchar room[SWAP_ROOM] __attribute__((aligned(16)));",
+            "\tif (!twins)", f"\t\treturn {judged};",
+            "\tkernelParams = swap_again(twins, kernelParams, room);",
+            f"\treturn judge_swapped(ENTRY_{name}, twins, hook_stream({row.stream}, {str(row.per_thread).lower()}), __builtin_return_address(0),",
             f"\t                     {real}{name}({arguments}));", "}", ""]
 
 

@@ -49,9 +49,9 @@ enum memo_how {
 enum memo_how memo_asks(CUfunction function, void **params, const char *api);
 
 /*
- * The twins of the launch that this thread asked for just now; the same is done then, and judge_swapped() follows. False: its place is another launch's by now, or this one may begin before
- * the one before it has ended (`config`; NULL where the call has none); nothing is done.
+ * The twins of the launch that this thread asked for just now, until its next question; what is to be done before the driver's call is done then, and judge_swapped() follows. NULL: its place is
+ * another launch's by now, or this one may begin before the one before it has ended (`config`; NULL where the call has none); nothing is done.
  */
-bool memo_gives_twins(const CUlaunchConfig *config, const char *api, struct memo_twins *ret);
+const struct memo_twins *memo_gives_twins(const CUlaunchConfig *config, const char *api);
 
 #endif

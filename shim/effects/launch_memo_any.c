@@ -276,8 +276,6 @@ static inline bool is_same(const struct memo_found *found, const struct now *now
 	return !differ;
 }
 
-__thread struct memo_found memo_answer __attribute__((tls_model("initial-exec")));
-
 static HOOK_HOT __attribute__((noinline)) struct memo_found search(const struct now *now)
 {
 	uint64_t mixed = memo_mixed(0, memo_key(now->function, now->entries));
@@ -347,50 +345,4 @@ static inline __attribute__((always_inline)) enum memo_how asks(CUfunction funct
 HOOK_PAGE("9") enum memo_how memo_asks_any(CUfunction function, void **params, const char *api)
 {
 	return asks(function, params, api, false);
-}
-
-/* False: the place is another launch's by now. */
-static inline bool read_swaps(struct memo_found found, const uint64_t word[MEMO_WORDS], struct memo_twins *ret)
-{
-	const struct memo_place *place = found.place;
-	ret->function = atomic_load_explicit(&place->info, memory_order_acquire);
-	ret->paths = atomic_load_explicit(&place->paths, memory_order_acquire);
-	ret->count = memo_swaps_of(found);
-	for (size_t i = 0; i < ret->count && i < MEMO_SWAPS; i++) {
-		uint64_t what = memo_peek(&place->swap[i].what);
-		struct memo_twin *twin = &ret->twin[i];
-		twin->value = word[what & (MEMO_WORDS - 1)];
-		twin->twin = memo_peek(&place->swap[i].twin);
-		twin->range = memo_peek(&place->swap[i].range);
-		twin->argument = what >> 8 & 0xff;
-		twin->offset = what >> 32 & 0xffff;
-		twin->bytes = what >> 48;
-		ret->params = what >> 16 & 0xff;
-	}
-	return memo_is_held(found);
-}
-
-HOOK_HOT bool memo_gives_twins(const CUlaunchConfig *config, const char *api, struct memo_twins *ret)
-{
-	struct memo_found found = memo_answer;
-	struct neighbours_mark note[MEMO_NOTES] = {{0}};
-	uint64_t word[MEMO_WORDS];
-	if (launch_may_overlap(config))
-		return false;
-	found.counts = atomic_load_explicit(&found.place->counts, memory_order_acquire);
-	for (size_t i = 0; i < MEMO_WORDS; i++)
-		word[i] = memo_peek(&found.place->word[i]);
-	uint32_t noted = atomic_load_explicit(&found.place->noted, memory_order_acquire);
-	/* Whether they wait was asked before. */
-	const size_t notes = memo_notes_of(found);
-	memo_read_notes(found.place, notes, note);
-	if (!read_swaps(found, word, ret))
-		return false;
-	if (notes)
-		memo_note_all(notes, noted, note, word, api);
-	hook_count(COUNT_LAUNCH);
-	hook_count((enum hook_counter)(COUNT_CLEAN + memo_verdict_of(found)));
-	hook_count(COUNT_CHECKED);
-	hook_thread.depth++;
-	return true;
 }

@@ -167,11 +167,6 @@ static inline bool memo_guards_hold(struct memo_found found, void *const *params
 	return memo_is_held(found) && memo_values_hold(params, condition, count);
 }
 
-#pragma GCC visibility push(hidden)
-/* This thread's launch whose twins memo_gives_twins() is asked for. */
-extern __thread struct memo_found memo_answer __attribute__((tls_model("initial-exec")));
-#pragma GCC visibility pop
-
 static inline struct neighbours_mark memo_read_note(struct memo_note *note)
 {
 	return (struct neighbours_mark){.writer = atomic_load_explicit(&note->writer, memory_order_acquire),
@@ -195,14 +190,28 @@ static inline bool memo_read_notes(struct memo_place *place, size_t notes, struc
 	return waits;
 }
 
-/* `noted`: the place's. */
+/* `noted`: the place's. Which of its words the nth note is of. */
+static inline uint64_t memo_word_noted(uint32_t noted, size_t nth, const uint64_t *word)
+{
+	return word[noted >> 8 * nth & (MEMO_WORDS - 1)];
+}
+
 static inline void memo_note_all(size_t notes, uint32_t noted, const struct neighbours_mark note[MEMO_NOTES],
                                  const uint64_t *word, const char *api)
 {
 	uint64_t time = look_launch_time();
 	for (size_t i = 0; i < notes; i++)
-		neighbours_mark_note(&note[i], word[noted >> 8 * i & (MEMO_WORDS - 1)], time, api);
+		neighbours_mark_note(&note[i], memo_word_noted(noted, i, word), time, api);
 }
+
+static inline void memo_count_judged(struct hook_counts *counts, unsigned verdict)
+{
+	hook_count_own(counts, (enum hook_counter)(COUNT_CLEAN + verdict));
+	hook_count_own(counts, COUNT_CHECKED);
+}
+
+/* launch_memo_twins.c: for memo_gives_twins(), the twins of a launch that is that of the place. MEMO_UNKNOWN: that was not held until now. */
+enum memo_how memo_keeps_twins(struct memo_found found, uint32_t noted, const uint64_t *word);
 
 /* Of whose course it is, where in that, and as what it goes there. */
 struct memo_taken {
@@ -225,16 +234,12 @@ static inline enum memo_how memo_takes(const struct memo_taken *taken, struct me
 	/* Not before: what this launch reads does not wait for what the next one will. */
 	atomic_store_explicit(&found.place->seen, memo_look(&taken->course->count), memory_order_relaxed);
 	memo_fetch_places(taken->tables, memo_follow_course(taken->tables, taken->course, taken->nth, taken->launch));
-	if (HOOK_UNLIKELY(memo_swaps_of(found))) {
-		memo_answer = found;
-		return MEMO_HAS_TWINS;
-	}
+	if (HOOK_UNLIKELY(memo_swaps_of(found)))
+		return memo_keeps_twins(found, noted, word);
 	if (HOOK_LIKELY(notes))
 		memo_note_all(notes, noted, note, word, api);
-	if (HOOK_LIKELY(memo_verdict_of(found) != MEMO_NO_CONCERN)) {
-		hook_count_own(taken->counts, (enum hook_counter)(COUNT_CLEAN + memo_verdict_of(found)));
-		hook_count_own(taken->counts, COUNT_CHECKED);
-	}
+	if (HOOK_LIKELY(memo_verdict_of(found) != MEMO_NO_CONCERN))
+		memo_count_judged(taken->counts, memo_verdict_of(found));
 	return memo_passes(taken->counts);
 }
 

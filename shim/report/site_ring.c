@@ -124,8 +124,9 @@ static bool same_native(const struct kept *kept, const struct site *site)
 /* What a place is looked for by: its frames in `site`; or where the stack is, and then `site` has Python's frames alone. */
 struct wanted {
 	const struct site *site;
+	uint32_t counts;       /* of the frames in `site` */
 	uintptr_t top, caller; /* top 0: the first */
-	size_t room;           /* bytes of this stack above `top` */
+	size_t words;          /* of this stack above `top` */
 	unsigned way;
 	bool whole; /* only a place whose frames are all there are */
 };
@@ -134,38 +135,39 @@ struct wanted {
  * Does this thread's stack have the place's frames? From the inside out, as in stack_memo.c: as long as those inside are the same, the next slot is part of this stack. What is torn may
  * lead anywhere in the stack, but not beyond its end.
  */
-static bool same_stack(const struct kept *kept, const struct wanted *wanted, int count)
+static inline bool same_stack(const struct kept *kept, const struct wanted *wanted, int count)
 {
-	if (atomic_load_explicit(&kept->top, memory_order_acquire) != wanted->top ||
+	const uintptr_t top = wanted->top;
+	const size_t words = wanted->words;
+	if (atomic_load_explicit(&kept->top, memory_order_acquire) != top ||
 	    atomic_load_explicit(&kept->way, memory_order_acquire) != wanted->way ||
 	    atomic_load_explicit(&kept->native[0], memory_order_acquire) != wanted->caller)
 		return false;
 	for (int i = 0; i < count; i++) {
 		size_t slot = atomic_load_explicit(&kept->slot[i], memory_order_acquire);
 		uintptr_t frame = atomic_load_explicit(&kept->native[i], memory_order_acquire);
-		if (slot >= wanted->room / sizeof frame || stack_word(wanted->top + slot * sizeof frame) != frame)
+		if (slot >= words || stack_word(top + slot * sizeof frame) != frame)
 			return false;
 	}
 	return count;
 }
 
-static bool is_there(struct ring *ring, uint64_t number, const struct wanted *wanted)
+static inline bool is_there(struct ring *ring, uint64_t number, const struct wanted *wanted)
 {
 	const struct kept *kept = kept_at(ring, number);
-	const struct site *site = wanted->site;
 	if (atomic_load_explicit(&kept->turn, memory_order_acquire) != 2 * number)
 		return false;
 	uint32_t counts = atomic_load_explicit(&kept->counts, memory_order_acquire);
 	int native = (int)(counts & 0xff);
-	if ((wanted->top ? counts & ~UINT32_C(0xff) : counts) != counts_of(site) ||
-	    (wanted->whole && native == SITE_NATIVE_FRAMES) || !same_python(kept, site))
+	if ((wanted->top ? counts & ~UINT32_C(0xff) : counts) != wanted->counts ||
+	    (wanted->whole && native == SITE_NATIVE_FRAMES) || !same_python(kept, wanted->site))
 		return false;
-	bool same = wanted->top ? same_stack(kept, wanted, native) : same_native(kept, site);
+	bool same = wanted->top ? same_stack(kept, wanted, native) : same_native(kept, wanted->site);
 	return same && is_held(kept, number);
 }
 
 /* 0: none is this place. */
-static HOOK_HOT uint64_t find(struct ring *ring, uint64_t number, const struct wanted *wanted)
+static HOOK_HOT __attribute__((noinline)) uint64_t find(struct ring *ring, uint64_t number, const struct wanted *wanted)
 {
 	for (int i = 0; i < TRIES && is_young(number); i++) {
 		if (is_there(ring, number, wanted))
@@ -217,7 +219,7 @@ static uint64_t write_down(struct ring *ring, uint64_t before, const struct want
 uint64_t site_ring_put(const struct site *site)
 {
 	struct ring *ring = atomic_load_explicit(&state.ring, memory_order_acquire);
-	const struct wanted wanted = {.site = site};
+	const struct wanted wanted = {.site = site, .counts = counts_of(site)};
 	if (!ring)
 		return 0;
 	_Atomic uint64_t *hint = hint_of(ring, python_mixed(native_mixed(0, site), site));
@@ -267,11 +269,14 @@ static uint64_t find_here(struct ring *ring, const struct wanted *wanted)
  * Without asking whether there is an interpreter by now, and what it runs: a thread that runs Python has frames of its own for that, so a stack that was the same when it ran none runs
  * none. That it did is sure: look_again() came before. 0: not known.
  */
-static uint64_t find_without_python(struct ring *ring, const struct wanted *wanted)
+static inline uint64_t find_without_python(struct ring *ring, struct wanted *wanted)
 {
-	struct wanted whole = *wanted;
-	whole.whole = true;
-	return python_known() ? 0 : find_here(ring, &whole);
+	if (python_known())
+		return 0;
+	wanted->whole = true;
+	uint64_t number = find_here(ring, wanted);
+	wanted->whole = false;
+	return number;
 }
 
 /* Before a place is written down as one without Python: nobody may ask again of this stack. */
@@ -289,11 +294,14 @@ HOOK_HOT __attribute__((noinline)) uint64_t site_ring_here(void *caller, unsigne
 	struct ring *ring = atomic_load_explicit(&state.ring, memory_order_acquire);
 	uintptr_t top = (uintptr_t)__builtin_frame_address(0);
 	struct site site;
-	const struct wanted wanted = {
-		.site = &site, .top = top, .caller = (uintptr_t)caller, .room = stack_room(top), .way = way};
+	struct wanted wanted = {.site = &site,
+	                        .top = top,
+	                        .caller = (uintptr_t)caller,
+	                        .words = stack_room(top) / sizeof(uintptr_t),
+	                        .way = way};
 	if (!ring)
 		return 0;
-	if (HOOK_UNLIKELY(!wanted.room))
+	if (HOOK_UNLIKELY(!wanted.words))
 		return put_here(&site, caller);
 	site.native_count = site.python_count = 0;
 	site.python_cut = false;
@@ -301,6 +309,7 @@ HOOK_HOT __attribute__((noinline)) uint64_t site_ring_here(void *caller, unsigne
 	if (number)
 		return number;
 	site_capture_python(&site);
+	wanted.counts = counts_of(&site);
 	number = find_here(ring, &wanted);
 	if (number)
 		return number;

@@ -1,5 +1,6 @@
 #include "shim/verdict/fault_notes.h"
 
+#include <stddef.h>
 #include <sys/mman.h>
 
 #include "shim/effects/launch_memo.h"
@@ -90,7 +91,19 @@ struct launch_notes {
 	enum entry_id entry;
 };
 
-static inline void write_note(struct launch_notes *launch, const struct call_slot *slot)
+/* What they do not. */
+struct slot_note {
+	const struct function_info *function;
+	const struct kernel_paths *paths;
+	uint64_t value;
+	registry_handle range;
+	int argument;
+	uint32_t offset;
+	enum kernel_verdict verdict;
+	bool beside;
+};
+
+static inline void write_note(struct launch_notes *launch, const struct slot_note *slot)
 {
 	uint64_t number = atomic_fetch_add(&ring.noted, 1);
 	atomic_store_explicit(&hook_line.twins_noted, true, memory_order_relaxed);
@@ -107,7 +120,7 @@ static inline void write_note(struct launch_notes *launch, const struct call_slo
 	note->told = launch->stream;
 	note->launch = launch->first;
 	note->graph = launch->graph;
-	note->range = slot->handle;
+	note->range = slot->range;
 	note->function = slot->function;
 	note->paths = slot->paths;
 	note->value = slot->value;
@@ -138,16 +151,29 @@ bool fault_note(const struct call *call)
 			launch.outer_api = call->judgement->outer.api;
 			launch.outer_note = call->judgement->outer.note;
 		}
-		write_note(&launch, &call->slots[i]);
+		const struct call_slot *slot = &call->slots[i];
+		write_note(&launch, &(struct slot_note){slot->function, slot->paths, slot->value, slot->handle,
+		                                        slot->argument, slot->offset, slot->verdict, slot->beside});
 	}
 	return count;
 }
 
+/* The place of the next note, which was written last NOTES launches ago: on its way here while the others are found out. */
+static inline void fetch_next(const struct note *notes)
+{
+	const struct note *next = &notes[atomic_load_explicit(&ring.noted, memory_order_relaxed) % NOTES];
+	__builtin_prefetch(next, 1);
+	__builtin_prefetch(&next->range, 1);
+}
+_Static_assert(offsetof(struct note, range) == 64, "its second line");
+
 /* The stack is still that of the call. */
 HOOK_HOT void fault_note_twins(enum entry_id entry, const struct memo_twins *twins, CUstream stream, void *caller)
 {
-	if (!atomic_load_explicit(&ring.notes, memory_order_acquire))
+	const struct note *notes = atomic_load_explicit(&ring.notes, memory_order_acquire);
+	if (!notes)
 		return;
+	fetch_next(notes);
 	struct launch_notes launch = {.context = note_context_now(),
 	                              .stream = address_of(stream),
 	                              .site = site_ring_here(caller, 1 + (unsigned)entry),
@@ -156,13 +182,13 @@ HOOK_HOT void fault_note_twins(enum entry_id entry, const struct memo_twins *twi
 	                              .outer_note = hook_thread.outer.note,
 	                              .entry = entry};
 	for (size_t i = 0; i < twins->count; i++)
-		write_note(&launch, &(struct call_slot){.function = twins->function,
+		write_note(&launch, &(struct slot_note){.function = twins->function,
 		                                        .paths = twins->paths,
-		                                        .verdict = KERNEL_STORES,
+		                                        .value = twins->twin[i].value,
+		                                        .range = twins->twin[i].range,
 		                                        .argument = twins->twin[i].argument,
 		                                        .offset = twins->twin[i].offset,
-		                                        .value = twins->twin[i].value,
-		                                        .handle = twins->twin[i].range});
+		                                        .verdict = KERNEL_STORES});
 }
 
 uint64_t fault_noted(void)
