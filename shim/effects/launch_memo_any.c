@@ -109,8 +109,11 @@ static HOOK_HOT __attribute__((noinline)) bool read_other_layout(struct now *now
 	struct memo_layout *known[2];
 	bool hold;
 	layouts_of(now->tables, now->function, known);
-	turn->layout = known[turn->layout == known[0]];
-	return read_conditions(now, turn->layout, ret_entry, &hold) && hold;
+	struct memo_layout *other = known[turn->layout == known[0]];
+	if (other == turn->layout)
+		return false;
+	turn->layout = other;
+	return read_conditions(now, other, ret_entry, &hold) && hold;
 }
 
 /* The layout at its turn, or `other`: the other one. */
@@ -284,7 +287,8 @@ static HOOK_HOT __attribute__((noinline)) struct memo_found search(const struct 
 	struct memo_place *place = memo_places_of(now->tables, mixed);
 	for (const struct memo_place *end = place + MEMO_WAYS; place != end; place++) {
 		struct memo_found found = memo_look_at(place);
-		if (is_same(&found, now))
+		/* With other values it may be there as well. */
+		if (is_same(&found, now) && memo_guards_hold(found, now->params))
 			return found;
 	}
 	return (struct memo_found){.place = NULL};
@@ -294,7 +298,7 @@ static HOOK_HOT __attribute__((noinline)) struct memo_found search(const struct 
 static inline struct memo_found find(const struct now *now, const struct memo_course *course, struct turn *turn)
 {
 	struct memo_found found = memo_look_at(memo_place_at(now->tables, memo_nth(course, turn->nth)));
-	if (HOOK_UNLIKELY(!is_same(&found, now))) {
+	if (HOOK_UNLIKELY(!is_same(&found, now) || !memo_guards_hold(found, now->params))) {
 		struct now copy = *now;
 		found = search(&copy);
 		if (found.place)
@@ -305,7 +309,7 @@ static inline struct memo_found find(const struct now *now, const struct memo_co
 
 static inline enum memo_how asks(CUfunction function, void **params, const char *api, bool other);
 
-/* What the function's layout for all values says of the launch is not known: then perhaps what that for some does, or the other way round. */
+/* The layout that was expected does not answer: then perhaps the function's other one does, that for some values, or the one for all. */
 static HOOK_HOT __attribute__((noinline)) enum memo_how asks_other(CUfunction function, void **params, const char *api)
 {
 	return asks(function, params, api, true);
@@ -329,14 +333,14 @@ static inline __attribute__((always_inline)) enum memo_how asks(CUfunction funct
 	struct memo_course *course = memo_course(now.tables);
 	struct turn turn = find_turn(&now, course);
 	if (HOOK_UNLIKELY(!read_words(&now, &turn, other)))
-		return MEMO_UNKNOWN;
+		return other ? MEMO_UNKNOWN : asks_other(function, params, api);
 	if (!hits.words) {
 		memo_fetch_places(now.tables, memo_follow_course(now.tables, course, turn.nth,
 		                                                 memo_launch(now.tables, turn.layout, NULL)));
 		return memo_passes(counts);
 	}
 	struct memo_found found = find(&now, course, &turn);
-	if (HOOK_UNLIKELY(!found.place || !memo_guards_hold(found, params)))
+	if (HOOK_UNLIKELY(!found.place))
 		return other ? MEMO_UNKNOWN : asks_other(function, params, api);
 	uint32_t launch = memo_launch(now.tables, turn.layout, found.place);
 	return memo_takes(&(struct memo_taken){now.tables, course, turn.nth, launch, counts}, found, hits.word, api);

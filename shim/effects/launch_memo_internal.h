@@ -62,7 +62,7 @@ struct memo_layout {
 	_Atomic uint64_t packed[MEMO_LAYOUT_WORDS];
 } __attribute__((aligned(2 * MEMO_LINE)));
 
-/* One condition: parameter and offset, mask, value. */
+/* One condition: parameter, offset, and how many bytes where they are less than four (otherwise 0); mask; value. */
 #define MEMO_CONDITION 3
 
 static inline size_t memo_conditions(uint32_t entries)

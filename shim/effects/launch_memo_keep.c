@@ -135,19 +135,36 @@ static bool add_best(struct list *list, const struct kernel_paths *paths)
 	return add_all(list, paths, true) || add_all(list, paths, false);
 }
 
-/* A condition on a word of the block, as one on a parameter, whose number has 8 bits. False: it lies in no single one. */
-static bool find_guard(const struct function_info *info, const struct variant_guard *guard, uint32_t ret[MEMO_CONDITION])
+/* The parameter that these bytes of the block lie in, and where there, as a condition has it. False: in no single one, or one whose number or offset is too large. */
+static bool find_bytes(const struct function_info *info, uint64_t from, size_t bytes, uint32_t *ret)
 {
 	for (size_t i = 0; i < info->param_count && i <= UINT8_MAX; i++) {
 		uint64_t start = info->params[i].offset, end = start + info->params[i].bytes;
-		if (guard->offset < start || guard->offset + sizeof(uint32_t) > end || guard->offset - start > UINT16_MAX)
+		if (from < start || from + bytes > end || from - start > UINT16_MAX)
 			continue;
-		ret[0] = (uint32_t)(i | (guard->offset - start) << 8);
-		ret[1] = guard->small ? ~(PATHS_SMALL - 1) : guard->mask;
-		ret[2] = guard->small ? 0 : guard->value;
+		*ret = (uint32_t)(i | (from - start) << 8);
 		return true;
 	}
 	return false;
+}
+
+/* A condition on a word of the block, as one on a parameter. One that has less than the word, as a bool, is read no further than the bytes that matter. False: these lie in no single one. */
+static bool find_guard(const struct function_info *info, const struct variant_guard *guard, uint32_t ret[MEMO_CONDITION])
+{
+	const uint32_t mask = guard->small ? ~(PATHS_SMALL - 1) : guard->mask, value = guard->small ? 0 : guard->value;
+	ret[1] = mask;
+	ret[2] = value;
+	if (find_bytes(info, guard->offset, sizeof mask, &ret[0]))
+		return true;
+	if (!mask)
+		return false;
+	const unsigned first = (unsigned)__builtin_ctz(mask) / 8, last = (31 - (unsigned)__builtin_clz(mask)) / 8;
+	ret[1] = mask >> 8 * first;
+	ret[2] = value >> 8 * first;
+	if (!find_bytes(info, guard->offset + first, last - first + 1, &ret[0]))
+		return false;
+	ret[0] |= (last - first + 1) << 24;
+	return true;
 }
 _Static_assert((PATHS_SMALL & (PATHS_SMALL - 1)) == 0, "small is what has no upper bits");
 
@@ -171,12 +188,18 @@ static uint32_t conditions_of(const struct list *list)
 	               : 0;
 }
 
+/* Is the code understood for these values, so that they have a layout of their own, if it fits? */
+static bool has_own_layout(const struct variant *variant)
+{
+	return variant && variant->paths && variant->paths->reason == PATHS_CLEAR && variant->number &&
+	       variant->guard_count && variant->guard_count <= MEMO_GUARDS;
+}
+
 /* For values like these alone. False: nothing is known of them, or it does not fit. */
 static bool add_variant(struct list *list, const struct variant *variant)
 {
 	uint32_t conditions[MEMO_GUARDS * MEMO_CONDITION];
-	if (!variant || !variant->paths || variant->paths->reason != PATHS_CLEAR || !variant->number ||
-	    !variant->guard_count || !find_guards(list->info, variant, conditions) ||
+	if (!has_own_layout(variant) || !find_guards(list->info, variant, conditions) ||
 	    !add_all(list, variant->paths, true))
 		return false;
 	size_t at = memo_conditions_at((uint32_t)list->entries), count = variant->guard_count * MEMO_CONDITION;
@@ -233,31 +256,31 @@ static size_t looked_at(const struct list *list, size_t at)
 /* What is kept of a draft: its words that are looked at. */
 struct kept {
 	const struct memo_draft *draft;
-	uint8_t words, noted[MEMO_NOTES];
+	uint8_t words, notes;
+	uint8_t noted[MEMO_NOTES], note[MEMO_NOTES]; /* which of the words, and which of the draft's notes */
 	bool is_far;
 	uint16_t at[MEMO_WORDS];     /* which of those that are looked at */
 	uint16_t of_all[MEMO_WORDS]; /* what `at` is in the draft */
 	uint64_t word[MEMO_WORDS];
 };
 
-/* False: too many, and one lies too far behind. */
+/* A word that is noted, and not looked at, is one that nothing is stored through with these values: so it is not noted again. False: too many, and one lies too far behind. */
 static bool make_kept(const struct memo_draft *draft, const struct list *list, struct kept *ret)
 {
 	ret->draft = draft;
-	ret->words = 0;
+	ret->words = ret->notes = 0;
 	ret->is_far = false;
 	for (size_t i = 0; i < draft->words; i++) {
 		size_t at = looked_at(list, draft->at[i]);
-		bool noted = false;
-		for (size_t note = 0; note < draft->notes; note++)
-			if (draft->noted[note] == i) {
-				ret->noted[note] = ret->words;
-				noted = true;
-			}
-		if (at == SIZE_MAX && !noted)
+		if (at == SIZE_MAX)
 			continue;
 		if (at > UINT16_MAX)
 			return false;
+		for (uint8_t note = 0; note < draft->notes; note++)
+			if (draft->noted[note] == i) {
+				ret->noted[ret->notes] = ret->words;
+				ret->note[ret->notes++] = note;
+			}
 		ret->is_far |= at > UINT8_MAX;
 		ret->at[ret->words] = (uint16_t)at;
 		ret->of_all[ret->words] = draft->at[i];
@@ -310,51 +333,77 @@ static uint64_t packed(const uint8_t *bytes, size_t count)
 	return all;
 }
 
+/* How many launches this thread had so far. */
+static uint32_t launches_so_far(void)
+{
+	const struct memo_course *course = hook_thread.course;
+	return course ? atomic_load_explicit(&course->count, memory_order_relaxed) : 0;
+}
+
 static void write_place(struct memo_place *place, uint64_t key, const struct kept *kept)
 {
 	const struct memo_draft *draft = kept->draft;
 	poke(&place->key, key);
 	poke(&place->stamp, draft->stamp);
 	poke(&place->at, where(kept));
-	atomic_store_explicit(&place->noted, (uint32_t)packed(kept->noted, draft->notes), memory_order_release);
+	/* Where it would be in the course, behind the last one. */
+	atomic_store_explicit(&place->seen, launches_so_far() - 1, memory_order_release);
+	atomic_store_explicit(&place->noted, (uint32_t)packed(kept->noted, kept->notes), memory_order_release);
 	for (size_t i = 0; i < kept->words; i++)
 		poke(&place->word[i], kept->word[i]);
-	for (size_t i = 0; i < draft->notes; i++) {
+	for (size_t i = 0; i < kept->notes; i++) {
+		const struct neighbours_mark *mark = &draft->note[kept->note[i]];
 		struct memo_note *note = memo_note_of(place, i);
-		atomic_store_explicit(&note->writer, draft->note[i].writer, memory_order_release);
-		atomic_store_explicit(&note->tally, draft->note[i].tally, memory_order_release);
-		poke(&note->key, draft->note[i].key);
+		atomic_store_explicit(&note->writer, mark->writer, memory_order_release);
+		atomic_store_explicit(&note->tally, mark->tally, memory_order_release);
+		poke(&note->key, mark->key);
 	}
 	/* The others are not read, but fetched with them: what is there anyway. */
-	for (size_t i = draft->notes; i < MEMO_NOTES; i++) {
+	for (size_t i = kept->notes; i < MEMO_NOTES; i++) {
 		struct memo_note *note = memo_note_of(place, i);
 		atomic_store_explicit(&note->writer, (struct writer *)(void *)place, memory_order_release);
 		atomic_store_explicit(&note->tally, (struct tally *)(void *)place, memory_order_release);
 	}
 }
 
-static bool is_of(const struct memo_place *place, uint64_t key, const struct kept *kept, uint32_t words)
+/* The conditions that an answer hangs on, besides those of its layout. */
+struct guards {
+	size_t count;
+	uint32_t of[MEMO_GUARDS * MEMO_CONDITION];
+};
+
+static bool is_of(const struct memo_place *place, uint64_t key, const struct kept *kept, uint32_t words,
+                  const struct guards *guards)
 {
 	uint32_t counts = atomic_load_explicit(&place->counts, memory_order_acquire);
-	bool same = memo_peek(&place->key) == key && (counts >> 8 & 0xff) == words &&
+	bool same = memo_peek(&place->key) == key && (counts >> 8 & 0xff) == words && counts >> 24 == guards->count &&
 	            memo_peek(&place->at) == where(kept);
 	for (size_t i = 0; same && i < kept->words; i++)
 		same = memo_peek(&place->word[i]) == kept->word[i];
+	for (size_t i = 0; same && i < guards->count * MEMO_CONDITION; i++)
+		same = atomic_load_explicit(&place->guard[i], memory_order_acquire) == guards->of[i];
 	return same;
 }
 
-/* As layout_of(). */
-static struct memo_place *place_of(struct memo_tables *tables, uint64_t key, const struct kept *kept, uint32_t words)
+/*
+ * As layout_of(). What this thread had not in all of its course makes room first: programs that allocate anew leave launches behind that never come again. Of another thread's places that may be said as well;
+ * they come back.
+ */
+static struct memo_place *place_of(struct memo_tables *tables, uint64_t key, const struct kept *kept, uint32_t words,
+                                   const struct guards *guards)
 {
 	uint64_t mixed = memo_mixed(0, key);
 	for (size_t i = 0; i < kept->words; i++)
 		mixed = memo_mixed(mixed, kept->word[i]);
 	struct memo_place *first = memo_places_of(tables, mixed);
 	for (size_t way = 0; way < MEMO_WAYS; way++)
-		if (is_of(&first[way], key, kept, words))
+		if (is_of(&first[way], key, kept, words, guards))
 			return &first[way];
 	for (size_t way = 0; way < MEMO_WAYS; way++)
 		if (memo_peek(&first[way].stamp) != kept->draft->stamp)
+			return &first[way];
+	for (size_t way = 0; way < MEMO_WAYS; way++)
+		if (launches_so_far() - atomic_load_explicit(&first[way].seen, memory_order_relaxed) > MEMO_COURSE)
 			return &first[way];
 	return &first[memo_way(mixed) % MEMO_WAYS];
 }
@@ -370,6 +419,14 @@ static const struct variant *variant_for(struct memo_tables *tables, const struc
 	return is_other ? NULL : draft->variant;
 }
 
+/* The code was asked for because of the layout for all values, but these have one of their own: that for all is looked at as often again, before it is due. */
+static void begin_looks(struct memo_tables *tables, const struct function_info *info, uint64_t stamp)
+{
+	struct memo_layout *layout = find_layout(tables, (uintptr_t)info->function, false);
+	if (layout && memo_peek(&layout->stamp) == stamp)
+		atomic_store_explicit(&layout->looks, 0, memory_order_relaxed);
+}
+
 /* What all launches of the function that are kept have in common, and what is kept of this one. False: nothing. */
 static bool begin(const struct function_info *info, const struct memo_draft *draft, bool asked, struct list *ret_list,
                   struct kept *ret_kept)
@@ -377,6 +434,8 @@ static bool begin(const struct function_info *info, const struct memo_draft *dra
 	struct memo_tables *tables = memo_tables();
 	if (!tables || !make_list(info, variant_for(tables, info, draft), ret_list))
 		return false;
+	if (asked && ret_list->variant)
+		begin_looks(tables, info, draft->stamp);
 	bool fits = make_kept(draft, ret_list, ret_kept);
 	/* What changed meanwhile may have been seen in part. */
 	return hook_stamp() == draft->stamp && keep_layout(tables, ret_list, draft->stamp, asked) && fits &&
@@ -387,25 +446,24 @@ static bool begin(const struct function_info *info, const struct memo_draft *dra
 static struct memo_place *keep(const struct call *call, const struct list *list, const struct kept *kept, size_t swaps)
 {
 	const struct memo_draft *draft = kept->draft;
-	uint32_t guards[MEMO_GUARDS * MEMO_CONDITION];
 	uint64_t key = memo_key((uintptr_t)list->info->function, conditions_of(list));
 	/* Those of the layout are looked at with it. */
-	size_t count = draft->variant && !list->variant ? draft->variant->guard_count : 0;
-	if (count && !find_guards(list->info, draft->variant, guards))
+	struct guards guards = {.count = draft->variant && !list->variant ? draft->variant->guard_count : 0};
+	if (guards.count && !find_guards(list->info, draft->variant, guards.of))
 		return NULL;
 	uint32_t words = memo_words_of(kept->words, list->paths ? MEMO_NARROW : 0, kept->is_far);
-	struct memo_place *place = place_of(memo_tables(), key, kept, words);
+	struct memo_place *place = place_of(memo_tables(), key, kept, words, &guards);
 	if (!write_begin(&place->sequence))
 		return NULL;
 	/* Clean ones are counted where they are judged: from here most are not looked at for what they read. */
 	size_t verdict = call->verdict > KERNEL_CLEAN ? (size_t)(call->verdict - KERNEL_CLEAN) : MEMO_NO_CONCERN;
 	atomic_store_explicit(
 		&place->counts,
-		(uint32_t)(verdict | swaps << 4 | (size_t)words << 8 | (size_t)draft->notes << 16 | count << 24),
+		(uint32_t)(verdict | swaps << 4 | (size_t)words << 8 | (size_t)kept->notes << 16 | guards.count << 24),
 		memory_order_release);
 	write_place(place, key, kept);
-	for (size_t i = 0; i < count * MEMO_CONDITION; i++)
-		atomic_store_explicit(&place->guard[i], guards[i], memory_order_release);
+	for (size_t i = 0; i < guards.count * MEMO_CONDITION; i++)
+		atomic_store_explicit(&place->guard[i], guards.of[i], memory_order_release);
 	return place;
 }
 
@@ -424,7 +482,8 @@ static bool has_layout(const struct function_info *info, const struct memo_draft
 	for (int for_values = 0; tables && for_values < 2; for_values++) {
 		const struct memo_layout *known = find_layout(tables, (uintptr_t)info->function, for_values);
 		uint32_t entries = known ? atomic_load_explicit(&known->entries, memory_order_acquire) : 0;
-		bool fits = !for_values || (draft->variant && entries >> MEMO_VARIANT_SHIFT == draft->variant->number);
+		bool own = for_values && draft->variant && entries >> MEMO_VARIANT_SHIFT == draft->variant->number;
+		bool fits = own || (!for_values && !has_own_layout(variant_for(tables, info, draft)));
 		if (known && memo_peek(&known->stamp) == draft->stamp && (entries & MEMO_SETTLED) && fits)
 			return true;
 	}

@@ -21,10 +21,16 @@ static inline bool memo_values_hold(void *const *params, const uint32_t *conditi
 	uint32_t differ = 0, word;
 	for (const uint32_t *end = condition + count * MEMO_CONDITION; condition < end; condition += MEMO_CONDITION) {
 		const char *start = params[condition[0] & UINT8_MAX];
+		size_t bytes = condition[0] >> 24;
 		/* One that is left out has no entry, and nobody looked at it yet. */
 		if (HOOK_UNLIKELY(!start))
 			return false;
-		memcpy(&word, start + (condition[0] >> 8), sizeof word);
+		start += condition[0] >> 8 & UINT16_MAX;
+		if (HOOK_UNLIKELY(bytes))
+			for (word = 0; bytes--;)
+				word = word << 8 | (uint8_t)start[bytes];
+		else
+			memcpy(&word, start, sizeof word);
 		differ |= (word & condition[1]) ^ condition[2];
 	}
 	return !differ;

@@ -1,0 +1,162 @@
+/* Launches whose answers hang on values of their parameters: those that come again and again do not go the long way for ever. */
+#include "shim/kernels/variants.h"
+#include "tests/unit/verdict/memo_fake.h"
+
+#define WORDS 12
+#define LOOKS 32768 /* at words, after which the code is asked which of them matter */
+
+/* Of code that stores through addresses which come from memory, if nothing is known of its parameters. */
+static struct slot_paths reads[WORDS + 1];
+static struct kernel_paths table = {.slots = reads, .slot_count = WORDS + 1, .reason = PATHS_TABLE},
+			   clear = {.slots = reads, .slot_count = WORDS + 1, .reason = PATHS_CLEAR};
+
+/* A kernel of so many addresses, all of them `value`, and a number behind them. */
+static uint64_t value;
+static uint32_t number;
+static void *params[WORDS + 1];
+
+static CUfunction kernel(unsigned addresses, const struct kernel_paths *paths)
+{
+	CUfunction of = function(1, addresses);
+	for (unsigned i = 0; i < WORDS; i++) {
+		reads[i] = (struct slot_paths){.use = SLOT_LOAD, .loaded = true};
+		params[i] = &value;
+	}
+	params[addresses] = &number;
+	has_paths(of, paths);
+	return of;
+}
+
+/* The `nth` answer for some values: of the parameter, in those bits. */
+static void answer_for(CUfunction of, unsigned nth, size_t param, uint32_t mask, uint32_t is,
+                       const struct kernel_paths *paths)
+{
+	const struct function_info *info = function_info(of);
+	struct variant *variant = calloc(1, sizeof *variant + sizeof variant->guards[0]);
+	cr_assert(variant && function_variants(info));
+	*variant = (struct variant){.number = (uint16_t)(1 + nth), .paths = paths, .guard_count = 1};
+	variant->guards[0] = (struct variant_guard){info->params[param].offset, mask, is, 0};
+	atomic_store(&function_variants(info)->of[nth], variant);
+}
+
+/* How many of so many launches pass. */
+static unsigned passing(CUfunction of, void **of_params, unsigned launches)
+{
+	unsigned passed = 0;
+	while (launches--) {
+		if (passes(of, of_params))
+			passed++;
+		else
+			judge(of, of_params);
+	}
+	return passed;
+}
+
+/* The layout for some numbers is of an earlier stamp, and stays that as these come no more. It is found first, and the one for all behind it is not asked. */
+Test(memo_values, numbers_that_come_no_more, .init = set_up)
+{
+	CUfunction of = kernel(1, &table);
+	answer_for(of, 0, 1, UINT32_MAX, 7, &clear);
+	number = 7;
+	cr_assert_gt(passing(of, params, 10), 8);
+	hook_stamp_renew();
+	number = 8;
+	cr_assert_gt(passing(of, params, 100), 90);
+}
+
+/* Where the course leads to the layout for all numbers, those with one of their own are answered there, until it is time to ask what the code does: and it is, again and again. */
+Test(memo_values, numbers_that_are_answered_as_any, .init = set_up)
+{
+	CUfunction of = kernel(WORDS, &table);
+	answer_for(of, 0, WORDS, UINT32_MAX, 7, &clear);
+	number = 7;
+	cr_assert_gt(passing(of, params, 10), 8);
+	number = 8;
+	cr_assert_gt(passing(of, params, 10), 8);
+	number = 7;
+	cr_assert_gt(passing(of, params, LOOKS / WORDS), LOOKS / WORDS - 10);
+	cr_assert_gt(passing(of, params, 100), 90);
+}
+
+/* So it is with more addresses than are kept: the layout for all numbers gives up, and that for these, in which no word is looked at, is not asked. */
+Test(memo_values, many_addresses_that_are_answered_as_any, .init = set_up)
+{
+	CUfunction of = kernel(WORDS, &table);
+	answer_for(of, 0, WORDS, UINT32_MAX, 7, &clear);
+	number = 7;
+	value = BESIDE;
+	cr_assert_gt(passing(of, params, 10), 8);
+	number = 8;
+	value = 0;
+	cr_assert_gt(passing(of, params, 10), 8);
+	number = 7;
+	value = BESIDE;
+	cr_assert_gt(passing(of, params, 100), 90);
+}
+
+/* Two numbers with the same address, of which no layout is: the place of one is taken by the other's, and back. */
+Test(memo_values, numbers_that_take_turns, .init = set_up)
+{
+	CUfunction of = kernel(1, &table);
+	unsigned passed = 0;
+	answer_for(of, 0, 1, UINT32_MAX, 7, NULL);
+	answer_for(of, 1, 1, UINT32_MAX, 8, NULL);
+	value = BESIDE;
+	for (unsigned nth = 0; nth < 200; nth++) {
+		number = 7 + nth % 2;
+		passed += passing(of, params, 1);
+	}
+	cr_assert_gt(passed, 150, "%u", passed);
+}
+
+/*
+ * The first address is stored through as far as is known, and noted; for the second it is asked what these numbers make of it, and with them nothing is stored through the first. So that is a
+ * word which is noted and not looked at, and nothing is kept.
+ */
+Test(memo_values, what_was_noted_before_the_numbers_were_asked_for, .init = set_up)
+{
+	static struct slot_paths any[] = {{.use = SLOT_STORE}, {.use = SLOT_NONE}, {.use = SLOT_NONE}},
+				 these[] = {{.use = SLOT_LOAD}, {.use = SLOT_STORE}, {.use = SLOT_NONE}};
+	static struct kernel_paths first = {.slots = any, .slot_count = 3, .reason = PATHS_TABLE},
+				   second = {.slots = these, .slot_count = 3, .reason = PATHS_CLEAR};
+	CUfunction of = kernel(2, &first);
+	answer_for(of, 0, 2, UINT32_MAX, 7, &second);
+	number = 7;
+	value = BESIDE;
+	cr_assert_gt(passing(of, params, 100), 80);
+}
+
+/* More addresses than are kept, all of which are read. Had these numbers come first, they would have a layout, in which no word is looked at. */
+Test(memo_values, numbers_that_come_after_others, .init = set_up)
+{
+	CUfunction of = kernel(WORDS, &table);
+	answer_for(of, 0, WORDS, UINT32_MAX, 7, &clear);
+	number = 8;
+	passing(of, params, LOOKS / WORDS + 10);
+	number = 7;
+	value = BESIDE;
+	cr_assert_gt(passing(of, params, 100), 90);
+}
+
+/* An address, a bool, and a number. */
+static CUresult with_a_bool(CUfunction of, size_t index, size_t *ret_offset, size_t *ret_bytes)
+{
+	static const size_t offsets[] = {0, 8, 12}, bytes[] = {8, 1, 4};
+	if (index > 2)
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret_offset = offsets[index];
+	*ret_bytes = bytes[index];
+	return CUDA_SUCCESS;
+}
+
+/* A condition has four bytes, a bool has one: no condition on it is kept. */
+Test(memo_values, a_bool_that_an_answer_hangs_on, .init = set_up)
+{
+	bool flag = true;
+	drv.cuFuncGetParamInfo = with_a_bool;
+	CUfunction of = kernel(1, &table);
+	void *list[] = {&value, &flag, &number};
+	answer_for(of, 0, 1, UINT8_MAX, 1, &clear);
+	value = BESIDE;
+	cr_assert_gt(passing(of, list, 100), 90);
+}
