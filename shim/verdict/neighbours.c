@@ -313,7 +313,7 @@ static HOOK_HOT bool note_in(struct neighbourhood *neighbourhood, const struct c
 	struct writer *writer = writer_at(neighbourhood, key);
 	struct tally *tally = tally_at(neighbourhood, tally_key(key, slot));
 	uint64_t count = atomic_fetch_add_explicit(&tally->count, 1, memory_order_relaxed) + 1;
-	writer_note(writer, slot->value, time, api);
+	writer_note(writer, key, slot->value, time, api);
 	*ret_mark = (struct neighbours_mark){writer, tally, key};
 	return neighbours_is_due(count);
 }
@@ -384,9 +384,25 @@ void neighbours_keep_site(const struct call_slot *slot, const struct site *site)
 /* One to be named. */
 struct named {
 	struct neighbourhood *neighbourhood;
-	size_t nth;
-	uint64_t key, last;
+	uint64_t key, last, value;
+	const char *api;
 };
+
+/* False: there is none, or others take its place again and again meanwhile. */
+static bool read_writer(struct neighbourhood *neighbourhood, size_t nth, struct named *ret)
+{
+	const struct writer *writer = &neighbourhood->writers[nth];
+	ret->neighbourhood = neighbourhood;
+	for (int i = 0; i < PROBES; i++) {
+		ret->last = atomic_load_explicit(&writer->last, memory_order_acquire);
+		ret->key = atomic_load_explicit(&writer->key, memory_order_acquire);
+		ret->value = atomic_load_explicit(&writer->value, memory_order_acquire);
+		ret->api = atomic_load_explicit(&writer->api, memory_order_acquire);
+		if (atomic_load_explicit(&writer->key, memory_order_relaxed) == ret->key)
+			return ret->key;
+	}
+	return false;
+}
 
 /* Keeps the list by falling number. */
 static size_t insert(struct named *list, size_t count, size_t max, const struct named *named)
@@ -402,12 +418,11 @@ static size_t insert(struct named *list, size_t count, size_t max, const struct 
 
 static struct report_kernel tell(const struct named *named, const struct range *range)
 {
-	const struct writer *writer = &named->neighbourhood->writers[named->nth];
 	const struct place *place = place_at(named->neighbourhood, named->key);
-	uint64_t value = atomic_load_explicit(&writer->value, memory_order_relaxed);
-	struct report_kernel kernel = kernel_of(named->key, value >= range->start && value < range->end);
-	kernel.value = value;
-	kernel.api = atomic_load_explicit(&writer->api, memory_order_relaxed);
+	const bool inside = named->value >= range->start && named->value < range->end;
+	struct report_kernel kernel = kernel_of(named->key, inside);
+	kernel.value = named->value;
+	kernel.api = named->api;
 	lock_acquire(&lock);
 	if (place->key == named->key)
 		kernel.site = place->site;
@@ -424,9 +439,8 @@ size_t neighbours_writers(const struct range *range, uint64_t since, struct repo
 	for (size_t i = 0; max && i < holders; i++) {
 		struct neighbourhood *neighbourhood = found[i]->attachment;
 		for (size_t k = 0; k < WRITERS; k++) {
-			uint64_t last = atomic_load_explicit(&neighbourhood->writers[k].last, memory_order_acquire);
-			const struct named named = {neighbourhood, k, atomic_load(&neighbourhood->writers[k].key), last};
-			if (named.key && last > since)
+			struct named named;
+			if (read_writer(neighbourhood, k, &named) && named.last > since)
 				count = insert(list, count, max, &named);
 		}
 	}

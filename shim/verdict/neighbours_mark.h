@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* One kernel that stores through one slot. The key says both; a writer that takes another's place begins anew. */
+/* One kernel that stores through one slot. The key says both; of those that share a place the one that was launched last has it. Written in this order, so that who looks whether the key is still the same has read all of one. */
 struct writer {
 	_Atomic uint64_t key; /* 0: free */
 	_Atomic uint64_t last, value;
@@ -33,20 +33,20 @@ static inline bool neighbours_is_due(uint64_t count)
 	return !(count & (count - 1));
 }
 
-/* Are both places still the mark's, and is the next launch none that is to be checked? One question for all: mostly the answer is yes. */
+/* Is its number still kept there, and is the next launch none that is to be checked? One question for all: mostly the answer is yes. */
 static inline bool neighbours_mark_waits(const struct neighbours_mark *mark)
 {
 	uint64_t key = atomic_load_explicit(&mark->tally->key, memory_order_relaxed) ^ mark->key;
-	uint64_t differ = atomic_load_explicit(&mark->writer->key, memory_order_relaxed) ^ mark->key;
 	uint64_t count = atomic_load_explicit(&mark->tally->count, memory_order_relaxed);
 	/* The same, or the complement: no bit, or all. */
-	return !(differ | (key + 1 > 1)) & !neighbours_is_due(count + 1);
+	return (key + 1 <= 1) & !neighbours_is_due(count + 1);
 }
 
-static inline void writer_note(struct writer *writer, uint64_t value, uint64_t time, const char *api)
+static inline void writer_note(struct writer *writer, uint64_t key, uint64_t value, uint64_t time, const char *api)
 {
-	atomic_store_explicit(&writer->value, value, memory_order_relaxed);
-	atomic_store_explicit(&writer->api, api, memory_order_relaxed);
+	atomic_store_explicit(&writer->key, key, memory_order_relaxed);
+	atomic_store_explicit(&writer->value, value, memory_order_release);
+	atomic_store_explicit(&writer->api, api, memory_order_release);
 	atomic_store_explicit(&writer->last, time, memory_order_release);
 }
 
@@ -59,7 +59,7 @@ static inline void neighbours_mark_note(const struct neighbours_mark *mark, uint
 	uint64_t count = atomic_load_explicit(&mark->tally->count, memory_order_relaxed);
 	/* Written in any case: no jump stands for it. */
 	atomic_store_explicit(&mark->tally->count, count + !neighbours_is_due(count + 1), memory_order_relaxed);
-	writer_note(mark->writer, value, time, api);
+	writer_note(mark->writer, mark->key, value, time, api);
 }
 
 #endif

@@ -52,3 +52,32 @@ Test(memo_room, launches_that_never_come_again, .init = set_up)
 	unsigned last = judged();
 	cr_assert_leq(last, LIVE / 100, "%u", last);
 }
+
+/* Of `count` kernels that store beside a range through three addresses each, how many launches of the last round pass. */
+static unsigned passing(unsigned count)
+{
+	enum { EACH = 40 };
+	uint64_t values[3];
+	void *list[] = {&values[0], &values[1], &values[2], &number};
+	unsigned passed = 0;
+	for (unsigned i = 0; i < count; i++)
+		has_paths(function(1 + i, 3), &all_stored);
+	for (unsigned nth = 0; nth < EACH * count; nth++) {
+		CUfunction of = function(1 + nth % count, 3);
+		for (unsigned i = 0; i < 3; i++)
+			values[i] = BESIDE + (nth % count * 3 + i) * 8;
+		if (passes(of, list))
+			passed += nth >= (EACH - 1) * count;
+		else
+			judge(of, list);
+	}
+	return passed;
+}
+
+/* 512 kernels by parameter have a place where they are named. */
+Test(memo_room, more_kernels_than_are_named, .init = set_up)
+{
+	cr_assert_gt(passing(120), 110);
+	cr_assert_gt(passing(200), 190);
+	cr_assert_gt(passing(300), 270);
+}
