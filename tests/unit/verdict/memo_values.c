@@ -1,4 +1,7 @@
 /* Launches whose answers hang on values of their parameters: those that come again and again do not go the long way for ever. */
+#include <sys/mman.h>
+
+#include "shim/effects/launch_memo_internal.h"
 #include "shim/kernels/variants.h"
 #include "tests/unit/verdict/memo_fake.h"
 
@@ -28,8 +31,8 @@ static CUfunction kernel(unsigned addresses, const struct kernel_paths *paths)
 }
 
 /* The `nth` answer for some values: of the parameter, in those bits. */
-static void answer_for(CUfunction of, unsigned nth, size_t param, uint32_t mask, uint32_t is,
-                       const struct kernel_paths *paths)
+static struct variant *answer_for(CUfunction of, unsigned nth, size_t param, uint32_t mask, uint32_t is,
+                                  const struct kernel_paths *paths)
 {
 	const struct function_info *info = function_info(of);
 	struct variant *variant = calloc(1, sizeof *variant + sizeof variant->guards[0]);
@@ -37,6 +40,7 @@ static void answer_for(CUfunction of, unsigned nth, size_t param, uint32_t mask,
 	*variant = (struct variant){.number = (uint16_t)(1 + nth), .paths = paths, .guard_count = 1};
 	variant->guards[0] = (struct variant_guard){info->params[param].offset, mask, is, 0};
 	atomic_store(&function_variants(info)->of[nth], variant);
+	return variant;
 }
 
 /* How many of so many launches pass. */
@@ -159,4 +163,73 @@ Test(memo_values, a_bool_that_an_answer_hangs_on, .init = set_up)
 	answer_for(of, 0, 1, UINT8_MAX, 1, &clear);
 	value = BESIDE;
 	cr_assert_gt(passing(of, list, 100), 90);
+}
+
+/* Two bools side by side, the second of which decides, with nothing readable behind it. */
+static CUresult with_bools(CUfunction of, size_t index, size_t *ret_offset, size_t *ret_bytes)
+{
+	static const size_t offsets[] = {0, 8, 9}, bytes[] = {8, 1, 1};
+	if (index > 2)
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret_offset = offsets[index];
+	*ret_bytes = bytes[index];
+	return CUDA_SUCCESS;
+}
+
+Test(memo_values, no_more_of_a_bool_is_read, .init = set_up)
+{
+	char *end = (char *)mmap(NULL, 0x2000, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) + 0x1000;
+	cr_assert_eq(mprotect(end, 0x1000, PROT_NONE), 0);
+	drv.cuFuncGetParamInfo = with_bools;
+	CUfunction of = kernel(1, &table);
+	void *list[] = {&value, end - 1, end - 1};
+	/* As the code reads them: in one word. */
+	answer_for(of, 0, 2, 0, 0, &clear)->guards[0] = (struct variant_guard){8, 0xff00, 0x0100, 0};
+	end[-1] = 1;
+	value = BESIDE;
+	cr_assert_gt(passing(of, list, 100), 90);
+	end[-1] = 0;
+	cr_assert(!passes(of, list), "another value");
+}
+
+/* As many conditions as there is room for, and one more. */
+Test(memo_values, many_conditions, .init = set_up)
+{
+	for (size_t count = MEMO_GUARDS; count <= MEMO_GUARDS + 1; count++) {
+		CUfunction of = function(NUMBERS, (unsigned)count);
+		uint32_t numbers[MEMO_GUARDS + 1];
+		void *list[MEMO_GUARDS + 2] = {&value};
+		struct variant *variant = calloc(1, sizeof *variant + count * sizeof variant->guards[0]);
+		kernel(1, &table);
+		has_paths(of, &table);
+		cr_assert(variant && function_variants(function_info(of)));
+		*variant = (struct variant){.number = (uint16_t)count, .paths = &clear, .guard_count = count};
+		for (size_t i = 0; i < count; i++) {
+			numbers[i] = (uint32_t)i;
+			list[1 + i] = &numbers[i];
+			variant->guards[i] = (struct variant_guard){(uint32_t)function_info(of)->params[1 + i].offset,
+			                                            UINT32_MAX, (uint32_t)i, 0};
+		}
+		atomic_store(&function_variants(function_info(of))->of[0], variant);
+		value = BESIDE;
+		cr_assert_eq(passing(of, list, 100) > 90, count <= MEMO_GUARDS, "%zu", count);
+		numbers[count - 1]++;
+		cr_assert(!passes(of, list), "%zu, the last of them", count);
+	}
+}
+
+/* Any small number. */
+Test(memo_values, a_number_that_is_small, .init = set_up)
+{
+	CUfunction of = kernel(1, &table);
+	answer_for(of, 0, 1, 0, 0, &clear)->guards[0].small = 1;
+	value = BESIDE;
+	number = 3;
+	judge(of, params);
+	for (number = 0; number < PATHS_SMALL; number += PATHS_SMALL / 8)
+		cr_assert(passes(of, params), "%u", number);
+	number = PATHS_SMALL;
+	cr_assert(!passes(of, params));
+	number = UINT32_MAX;
+	cr_assert(!passes(of, params));
 }
