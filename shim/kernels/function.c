@@ -119,7 +119,7 @@ static struct table *grown(struct table *old)
 /* With the lock held: they are of code that is gone. */
 static void drop_variants(struct function_info *info)
 {
-	struct function_variants *variants = atomic_load_explicit(&info->variants, memory_order_relaxed);
+	struct function_variants *variants = atomic_load_explicit(&info->variants, memory_order_acquire);
 	for (size_t i = 0; variants && i < FUNCTION_VARIANTS; i++)
 		atomic_store_explicit(&variants->of[i], NULL, memory_order_relaxed);
 	if (variants)
@@ -226,7 +226,7 @@ bool function_add_variant(const struct function_info *info, const struct variant
 	bool there = false;
 	pthread_mutex_lock(&lock);
 	struct function_info *kept = current_info(info, then);
-	struct function_variants *variants = kept ? atomic_load_explicit(&kept->variants, memory_order_relaxed) : NULL;
+	struct function_variants *variants = kept ? atomic_load_explicit(&kept->variants, memory_order_acquire) : NULL;
 	for (size_t i = 0; variants && kept->load == load && i < FUNCTION_VARIANTS; i++) {
 		const struct variant *old = atomic_load_explicit(&variants->of[i], memory_order_relaxed);
 		if (!old)
