@@ -167,8 +167,9 @@ static inline bool memo_guards_hold(struct memo_found found, void *const *params
 	const size_t guards = found.counts >> 24, count = guards < MEMO_GUARDS ? guards : MEMO_GUARDS;
 	if (HOOK_LIKELY(!count))
 		return true;
-	for (size_t i = 0; i < count * MEMO_CONDITION; i++)
-		condition[i] = atomic_load_explicit(&found.place->guard[i], memory_order_acquire);
+	for (size_t i = 0; i < count * MEMO_CONDITION; i += MEMO_CONDITION)
+		for (size_t part = i; part < i + MEMO_CONDITION; part++)
+			condition[part] = atomic_load_explicit(&found.place->guard[part], memory_order_acquire);
 	/* Where to look must not be torn. */
 	return memo_is_held(found) && memo_values_hold(params, condition, count);
 }
