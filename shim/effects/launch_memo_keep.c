@@ -402,8 +402,9 @@ static struct memo_place *place_of(struct memo_tables *tables, uint64_t key, con
 	for (size_t way = 0; way < MEMO_WAYS; way++)
 		if (memo_peek(&first[way].stamp) != kept->draft->stamp)
 			return &first[way];
+	const uint32_t launches = launches_so_far();
 	for (size_t way = 0; way < MEMO_WAYS; way++)
-		if (launches_so_far() - atomic_load_explicit(&first[way].seen, memory_order_relaxed) > MEMO_COURSE)
+		if (launches - atomic_load_explicit(&first[way].seen, memory_order_relaxed) > MEMO_COURSE)
 			return &first[way];
 	return &first[memo_way(mixed) % MEMO_WAYS];
 }

@@ -6,7 +6,6 @@
 #include "tests/unit/verdict/memo_fake.h"
 
 #define WORDS 12
-#define LOOKS 32768 /* at words, after which the code is asked which of them matter */
 
 /* Of code that stores through addresses which come from memory, if nothing is known of its parameters. */
 static struct slot_paths reads[WORDS + 1];
@@ -56,7 +55,7 @@ static unsigned passing(CUfunction of, void **of_params, unsigned launches)
 	return passed;
 }
 
-/* The layout for some numbers is of an earlier stamp, and stays that as these come no more. It is found first, and the one for all behind it is not asked. */
+/* The layout for some numbers is of an earlier stamp, and stays that as these come no more. It is found first, and does not stand before the one for all. */
 Test(memo_values, numbers_that_come_no_more, .init = set_up)
 {
 	CUfunction of = kernel(1, &table);
@@ -68,7 +67,7 @@ Test(memo_values, numbers_that_come_no_more, .init = set_up)
 	cr_assert_gt(passing(of, params, 100), 90);
 }
 
-/* Where the course leads to the layout for all numbers, those with one of their own are answered there, until it is time to ask what the code does: and it is, again and again. */
+/* Where the course leads to the layout for all numbers, those with one of their own are answered there, until it is time to ask what the code does: which is not so again and again. */
 Test(memo_values, numbers_that_are_answered_as_any, .init = set_up)
 {
 	CUfunction of = kernel(WORDS, &table);
@@ -78,11 +77,11 @@ Test(memo_values, numbers_that_are_answered_as_any, .init = set_up)
 	number = 8;
 	cr_assert_gt(passing(of, params, 10), 8);
 	number = 7;
-	cr_assert_gt(passing(of, params, LOOKS / WORDS), LOOKS / WORDS - 10);
+	cr_assert_gt(passing(of, params, MEMO_LOOKS / WORDS), MEMO_LOOKS / WORDS - 10);
 	cr_assert_gt(passing(of, params, 100), 90);
 }
 
-/* So it is with more addresses than are kept: the layout for all numbers gives up, and that for these, in which no word is looked at, is not asked. */
+/* So it is with more addresses than are kept: the layout for all numbers gives up, and in that for these no word is looked at. */
 Test(memo_values, many_addresses_that_are_answered_as_any, .init = set_up)
 {
 	CUfunction of = kernel(WORDS, &table);
@@ -98,7 +97,7 @@ Test(memo_values, many_addresses_that_are_answered_as_any, .init = set_up)
 	cr_assert_gt(passing(of, params, 100), 90);
 }
 
-/* Two numbers with the same address, of which no layout is: the place of one is taken by the other's, and back. */
+/* Two numbers with the same address, of which no layout is: each has a place. */
 Test(memo_values, numbers_that_take_turns, .init = set_up)
 {
 	CUfunction of = kernel(1, &table);
@@ -115,7 +114,7 @@ Test(memo_values, numbers_that_take_turns, .init = set_up)
 
 /*
  * The first address is stored through as far as is known, and noted; for the second it is asked what these numbers make of it, and with them nothing is stored through the first. So that is a
- * word which is noted and not looked at, and nothing is kept.
+ * word which is noted and not looked at, and the rest is kept.
  */
 Test(memo_values, what_was_noted_before_the_numbers_were_asked_for, .init = set_up)
 {
@@ -130,59 +129,49 @@ Test(memo_values, what_was_noted_before_the_numbers_were_asked_for, .init = set_
 	cr_assert_gt(passing(of, params, 100), 80);
 }
 
-/* More addresses than are kept, all of which are read. Had these numbers come first, they would have a layout, in which no word is looked at. */
+/* More addresses than are kept, all of which are read. These numbers get a layout of their own, in which no word is looked at, also where that for all came first. */
 Test(memo_values, numbers_that_come_after_others, .init = set_up)
 {
 	CUfunction of = kernel(WORDS, &table);
 	answer_for(of, 0, WORDS, UINT32_MAX, 7, &clear);
 	number = 8;
-	passing(of, params, LOOKS / WORDS + 10);
+	passing(of, params, MEMO_LOOKS / WORDS + 10);
 	number = 7;
 	value = BESIDE;
 	cr_assert_gt(passing(of, params, 100), 90);
 }
 
-/* An address, a bool, and a number. */
-static CUresult with_a_bool(CUfunction of, size_t index, size_t *ret_offset, size_t *ret_bytes)
+/* An address, two bools side by side, and a number. */
+static CUresult with_bools(CUfunction of, size_t index, size_t *ret_offset, size_t *ret_bytes)
 {
-	static const size_t offsets[] = {0, 8, 12}, bytes[] = {8, 1, 4};
-	if (index > 2)
+	static const size_t offsets[] = {0, 8, 9, 12}, bytes[] = {8, 1, 1, 4};
+	if (index > 3)
 		return CUDA_ERROR_INVALID_VALUE;
 	*ret_offset = offsets[index];
 	*ret_bytes = bytes[index];
 	return CUDA_SUCCESS;
 }
 
-/* A condition has four bytes, a bool has one: no condition on it is kept. */
+/* A condition is on a word of four bytes, of which a bool has one. */
 Test(memo_values, a_bool_that_an_answer_hangs_on, .init = set_up)
 {
-	bool flag = true;
-	drv.cuFuncGetParamInfo = with_a_bool;
+	bool flag = true, other = false;
+	drv.cuFuncGetParamInfo = with_bools;
 	CUfunction of = kernel(1, &table);
-	void *list[] = {&value, &flag, &number};
+	void *list[] = {&value, &flag, &other, &number};
 	answer_for(of, 0, 1, UINT8_MAX, 1, &clear);
 	value = BESIDE;
 	cr_assert_gt(passing(of, list, 100), 90);
 }
 
-/* Two bools side by side, the second of which decides, with nothing readable behind it. */
-static CUresult with_bools(CUfunction of, size_t index, size_t *ret_offset, size_t *ret_bytes)
-{
-	static const size_t offsets[] = {0, 8, 9}, bytes[] = {8, 1, 1};
-	if (index > 2)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret_offset = offsets[index];
-	*ret_bytes = bytes[index];
-	return CUDA_SUCCESS;
-}
-
+/* The second bool decides, with nothing readable behind it. */
 Test(memo_values, no_more_of_a_bool_is_read, .init = set_up)
 {
 	char *end = (char *)mmap(NULL, 0x2000, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) + 0x1000;
 	cr_assert_eq(mprotect(end, 0x1000, PROT_NONE), 0);
 	drv.cuFuncGetParamInfo = with_bools;
 	CUfunction of = kernel(1, &table);
-	void *list[] = {&value, end - 1, end - 1};
+	void *list[] = {&value, end - 1, end - 1, &number};
 	/* As the code reads them: in one word. */
 	answer_for(of, 0, 2, 0, 0, &clear)->guards[0] = (struct variant_guard){8, 0xff00, 0x0100, 0};
 	end[-1] = 1;
