@@ -72,6 +72,8 @@ def test_scene(scene):
     if without.returncode and free_mib() < ROOM_MIB:
         pytest.skip(f"other programs fill the GPU: {free_mib()} MiB are free")
     assert (without.returncode, served.returncode) == (0, 0), without.stderr[-1500:] + served.stderr[-1500:]
+    if scene == "waiting_memory_is_found":
+        assert served.stdout == "waits 0\n"
 
 
 def smi(*arguments):

@@ -230,17 +230,31 @@ static void out_of_memory(void)
 	}
 }
 
+/* Memory that a stream frees. A driver finds it at once or only after the stream was waited for, as its threads run. */
+static CUdeviceptr get_behind(CUstream stream, size_t bytes, size_t *waits)
+{
+	CUdeviceptr at = 0;
+	CUresult result = cuMemAlloc_v2(&at, bytes);
+
+	if (result == CUDA_SUCCESS)
+		return at;
+	CHECK_EQUAL(result, CUDA_ERROR_OUT_OF_MEMORY);
+	++*waits;
+	NEED(cuStreamSynchronize(stream));
+	return get(bytes);
+}
+
 /* Memory freed in a stream's order, or during a capture, is found again when it is needed. */
 static void waiting_memory_is_found(void)
 {
-	size_t before = free_memory(), most = before / 4 * 3;
+	size_t before = free_memory(), most = before / 4 * 3, waits = 0;
 	CUstream stream;
 	CUgraph graph;
 
 	NEED(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	for (int i = 0; i < 4; i++)
-		NEED(cuMemFreeAsync(get(most), stream));
-	CUdeviceptr one = get(most);
+		NEED(cuMemFreeAsync(get_behind(stream, most, &waits), stream));
+	CUdeviceptr one = get_behind(stream, most, &waits);
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	NEED(cuThreadExchangeStreamCaptureMode(&mode));
 	NEED(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -251,6 +265,7 @@ static void waiting_memory_is_found(void)
 	CHECK_EQUAL(free_memory(), before);
 	NEED(cuGraphDestroy(graph));
 	NEED(cuStreamDestroy_v2(stream));
+	figure("waits", waits);
 }
 
 /* cuMemFree waits for the work that uses the memory: a slow stream has written before it returns. */
@@ -361,7 +376,6 @@ static void fork_and_go_on(void)
 	NEED(cuMemFree_v2(at));
 }
 
-/* What is served cannot be shared, and the refusal says what can be done. */
 /* What the driver does not do for mapped memory is done for it: copies and sets have ended when they return. */
 static void synchronous(void)
 {
@@ -381,6 +395,7 @@ static void synchronous(void)
 	printf("waits %llu\n", calls ? (unsigned long long)(calls("cuStreamSynchronize") - before) : 0);
 }
 
+/* What is served cannot be shared, and the refusal says what can be done. */
 static void share(void)
 {
 	CUipcMemHandle handle;

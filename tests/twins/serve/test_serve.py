@@ -79,7 +79,9 @@ def test_a_free_waits_for_the_work(twins):
 
 @pytest.mark.parametrize("twins", ["native", "all"])
 def test_waiting_memory_is_found(twins):
-    figures("waiting_memory_is_found", twins, SOFTGPU_MEMORY=str(256 * MIB))
+    """Served memory is found without a wait for the stream; a driver need not find its own."""
+    waits = figures("waiting_memory_is_found", twins, SOFTGPU_MEMORY=str(256 * MIB))["waits"]
+    assert twins == "native" or waits == 0
 
 
 def test_synchronous_memory_is():
