@@ -115,4 +115,10 @@ bool ptx_global(const struct ptx_module *module, const char *name, uint64_t *ret
 enum ptx_status ptx_run(const struct ptx_function *function, const struct ptx_launch *launch,
                         struct ptx_fault *ret_fault);
 
+/*
+ * Host memory that a launch takes at a time, in bytes, and leaves to later launches. 0: each piece alone, and given
+ * back, so that tests can see each one fail.
+ */
+extern size_t ptx_slab_bytes;
+
 #endif

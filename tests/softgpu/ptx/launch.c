@@ -23,37 +23,18 @@ static enum ptx_status refuse(struct ptx_fault *fault, enum ptx_status status, c
 
 struct frame *ptx_frame_new(struct warp *warp, const struct ptx_function *function)
 {
-	struct frame *frame = calloc(1, sizeof(*frame));
+	struct scratch *scratch = &warp->block->cluster->scratch;
+	struct frame *frame = scratch_get(scratch, sizeof(*frame), 64);
 
 	if (!frame)
 		return NULL;
-	frame->registers = aligned_alloc(64, (size_t)function->register_count * WARP_LANES * sizeof(uint64_t));
-	if (!frame->registers) {
-		free(frame);
+	frame->registers = scratch_get(scratch, (size_t)function->register_count * WARP_LANES * sizeof(uint64_t), 64);
+	if (!frame->registers)
 		return NULL;
-	}
-	memset(frame->registers, 0, (size_t)function->register_count * WARP_LANES * sizeof(uint64_t));
 	frame->function = function;
 	frame->next = warp->frames;
 	warp->frames = frame;
 	return frame;
-}
-
-static void block_destroy(struct block *block)
-{
-	for (uint32_t n = 0; block->warps && n < block->warp_count; n++) {
-		while (block->warps[n].frames) {
-			struct frame *frame = block->warps[n].frames;
-
-			block->warps[n].frames = frame->next;
-			free(frame->registers);
-			free(frame);
-		}
-		free(block->warps[n].special);
-	}
-	free(block->warps);
-	free(block->shared);
-	free(block->local);
 }
 
 /* Special registers that do not change from block to block. */
@@ -128,20 +109,19 @@ static bool block_create(struct block *block, struct launch *launch, struct clus
 
 		block->local_bytes += more < 4096 ? 4096 : more > 65536 ? 65536 : more;
 	}
-	block->warps = calloc(block->warp_count, sizeof(*block->warps));
-	block->shared = aligned_alloc(1024, (block->shared_bytes + 1024) & ~UINT64_C(1023));
+	block->warps = scratch_get(&cluster->scratch, block->warp_count * sizeof(*block->warps), 64);
+	block->shared = scratch_get(&cluster->scratch, block->shared_bytes, 1024);
 	/* Lanes beyond the block's last thread exist too, though they never run. */
-	size_t local = (size_t)block->warp_count * WARP_LANES * block->local_bytes;
-	block->local = aligned_alloc(64, (local + 64) & ~(size_t)63);
+	block->local = scratch_get(&cluster->scratch, (size_t)block->warp_count * WARP_LANES * block->local_bytes, 64);
 	if (!block->warps || !block->shared || !block->local)
 		return false;
-	memset(block->local, 0, local);
 	for (uint32_t n = 0; n < block->warp_count; n++) {
 		struct warp *warp = &block->warps[n];
 
 		warp->block = block;
 		warp->index = n;
-		warp->special = calloc((size_t)SP_STORED * WARP_LANES, sizeof(*warp->special));
+		warp->special =
+			scratch_get(&cluster->scratch, (size_t)SP_STORED * WARP_LANES * sizeof(*warp->special), 64);
 		if (!warp->special || !ptx_frame_new(warp, function))
 			return false;
 		warp->banks[BANK_SPECIAL] = warp->special;
@@ -203,7 +183,8 @@ static bool cluster_create(struct cluster *cluster, struct launch *launch)
 	uint32_t count = launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
 	bool good = true;
 
-	*cluster = (struct cluster){.blocks = calloc(count, sizeof(*cluster->blocks)), .count = count};
+	*cluster = (struct cluster){.count = count};
+	cluster->blocks = scratch_get(&cluster->scratch, count * sizeof(*cluster->blocks), 64);
 	for (uint32_t rank = 0; cluster->blocks && rank < count && good; rank++)
 		good = block_create(&cluster->blocks[rank], launch, cluster, rank);
 	return cluster->blocks && good;
@@ -232,9 +213,7 @@ static void *run_clusters(void *data)
 			if (cluster.blocks[n].fault.status != PTX_OK)
 				fail_launch(launch, &cluster.blocks[n].fault);
 	}
-	for (uint32_t n = 0; cluster.blocks && n < cluster.count; n++)
-		block_destroy(&cluster.blocks[n]);
-	free(cluster.blocks);
+	scratch_end(&cluster.scratch);
 	return NULL;
 }
 
@@ -281,7 +260,13 @@ static enum ptx_status check_shape(const struct ptx_function *function, const st
 
 static unsigned choose_threads(const struct ptx_launch *shape, uint64_t clusters)
 {
-	long cores = shape->host_threads ? (long)shape->host_threads : sysconf(_SC_NPROCESSORS_ONLN);
+	static _Atomic long online; /* asking reads a file */
+	long cores = shape->host_threads ? (long)shape->host_threads : atomic_load(&online);
+
+	if (cores == 0) {
+		cores = sysconf(_SC_NPROCESSORS_ONLN);
+		atomic_store(&online, cores);
+	}
 	uint64_t threads = cores < 1 ? 1 : (uint64_t)cores;
 
 	if (threads > HOST_THREADS_LIMIT)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/softgpu/ptx/code.h"
+#include "tests/softgpu/ptx/scratch.h"
 
 #define BARRIERS (CLUSTER_BARRIER + 1u)
 
@@ -88,6 +89,7 @@ struct launch {
 struct cluster {
 	struct block *blocks;
 	uint32_t count;
+	struct scratch scratch; /* all that it has */
 };
 
 /* Runs the blocks at hand to their end; the fault of one of them says how they ended. */

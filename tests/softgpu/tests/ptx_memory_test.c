@@ -3,6 +3,7 @@
  * PTX_OUT_OF_MEMORY each time, give back what they took, and work the next time. A plain program, linked so that the
  * library's allocations come here.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +12,10 @@
 
 void *__real_calloc(size_t count, size_t bytes);
 void *__real_realloc(void *at, size_t bytes);
-void *__real_aligned_alloc(size_t align, size_t bytes);
+int __real_posix_memalign(void **ret, size_t align, size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);
 void *__wrap_realloc(void *at, size_t bytes);
-void *__wrap_aligned_alloc(size_t align, size_t bytes);
+int __wrap_posix_memalign(void **ret, size_t align, size_t bytes);
 
 /* How many allocations still succeed; negative: all. */
 static long left = -1;
@@ -34,9 +35,9 @@ void *__wrap_realloc(void *at, size_t bytes)
 	return fails() ? NULL : __real_realloc(at, bytes);
 }
 
-void *__wrap_aligned_alloc(size_t align, size_t bytes)
+int __wrap_posix_memalign(void **ret, size_t align, size_t bytes)
 {
-	return fails() ? NULL : __real_aligned_alloc(align, bytes);
+	return fails() ? ENOMEM : __real_posix_memalign(ret, align, bytes);
 }
 
 static int complain(const char *what, long n, int status)
@@ -92,6 +93,7 @@ int main(void)
 	if (!text)
 		return complain("cannot read every.ptx", 0, 0);
 	rig_create(&rig);
+	ptx_slab_bytes = 0;
 	long loading = fail_loading(&rig, text);
 	if (loading < 0 || rig_load(&rig, text) != PTX_OK)
 		return complain("load", 0, 0);
