@@ -16,11 +16,14 @@ import sys
 import tempfile
 import xml.etree.ElementTree as xml
 
+import pytest
+
 FOLDERS = ("core_tests", "fft_tests", "linalg_tests", "cuda_tests")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Keeps the sample, drawn from the sorted names so that every worker draws the same."""
+    """Keeps the sample of what the marks leave, drawn from the sorted names so that every worker draws the same."""
     count, seed = int(os.environ["CUPY_SAMPLE_COUNT"]), int(os.environ["CUPY_SAMPLE_SEED"])
     names = sorted(item.nodeid for item in items)
     chosen = set(random.Random(seed).sample(names, min(count, len(names))))
